@@ -40,7 +40,7 @@ type Append struct {
 // Appends are the last appends with an idempotency key. As JSON they are an object
 // by key.
 type Appends struct {
-	Full []map[string]Append // of appendBlock each, oldest first; nobody changes them
+	Full []map[string]Append // of appendBlock each, oldest first; they never change
 	Open []KeyedAppend       // the last ones, up to appendBlock
 }
 
@@ -51,7 +51,7 @@ type KeyedAppend struct {
 }
 
 // OldKeys are the fingerprints of the keys that precede [Appends]: sorted blocks
-// of oldBlock, oldest first, which nobody changes.
+// of oldBlock, oldest first, which never change.
 type OldKeys [][]byte
 
 // Get returns the append with a key.
@@ -114,7 +114,7 @@ func (a *Appends) add(x KeyedAppend) {
 	a.Open = append(a.Open, x)
 }
 
-// clone shares what nobody changes.
+// clone shares what never changes.
 func (a Appends) clone() Appends {
 	return Appends{Full: slices.Clip(a.Full), Open: slices.Clone(a.Open)}
 }

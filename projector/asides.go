@@ -30,8 +30,8 @@ type Aside struct {
 	Run  string `json:"run,omitempty"`
 	Call string `json:"call,omitempty"`
 
-	// Partial is, instead, what a model had said when its run failed: clients
-	// have it, the model will not.
+	// Partial is, instead, the text of a model whose run failed: clients
+	// have it, the model will not see it.
 	Partial []PartialPart `json:"partial,omitempty"`
 
 	// Session and CallID are, instead, a sub-agent's call that waits for the
@@ -124,7 +124,7 @@ func (s *Session) placed(a Aside) Aside {
 	return a
 }
 
-// keepPartial keeps what the open turn, which fails, has said and not recorded.
+// keepPartial keeps the streamed but not recorded text of the open turn, which fails.
 func (s *Session) keepPartial(seq uint64) {
 	if s.Turn == nil || s.Turn.Step == nil || s.Turn.Step.Recorded || s.Turn.Step.Streamed == nil {
 		return
@@ -135,7 +135,7 @@ func (s *Session) keepPartial(seq uint64) {
 	}
 	at := len(s.Asides)
 	for at > 0 && s.Asides[at-1].Sequence > s.Turn.Step.Streamed.From && s.Asides[at-1].After == a.After {
-		at-- // it was said before that
+		at-- // it was streamed before that
 	}
 	s.Asides = slices.Insert(s.Asides, at, a)
 }
@@ -161,10 +161,10 @@ func (t *Tree) asks(r eventlog.Record, f *eventlog.CallSuspended) {
 		return
 	}
 	a := Aside{Sequence: r.Sequence, Session: r.Agent, CallID: f.ToolCallID}
-	t.Asides = append(t.Asides, t.placed(a)) // also behind the root's turn, which it can outlive
+	t.Asides = append(t.Asides, t.placed(a)) // also after the root's turn, which it can outlive
 }
 
-// strikeAsides forgets what a range strikes.
+// strikeAsides forgets what a range truncates.
 func (s *Session) strikeAsides(g eventlog.Range) {
 	s.Asides = slices.DeleteFunc(s.Asides, func(a Aside) bool {
 		return a.Type != "" && g.Covers(eventlog.Record{Sequence: a.Sequence, Entry: eventlog.Entry{Envelope: eventlog.Envelope{

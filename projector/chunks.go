@@ -57,7 +57,7 @@ func (t *Tree) applyChunk(s *Session, r eventlog.Record, c eventlog.Chunk, befor
 	return ""
 }
 
-// begin notes that a sub-agent's turn has begun.
+// begin notes the beginning of a sub-agent's turn.
 func (s *Session) begin(c *eventlog.SubAgentStart) {
 	if s.SubAgentTurns == nil {
 		s.SubAgentTurns = map[string]SubAgentTurn{}
@@ -76,7 +76,7 @@ func (s *Session) openStep(c *eventlog.StepStart, run string) {
 	s.Turn.Step = &Step{ID: *c.StepID, Number: c.Step, RunID: run}
 }
 
-// trackContent remembers where unfinished content lies.
+// trackContent remembers where unfinished content is.
 func (s *Session) trackContent(r eventlog.Record, before uint64) {
 	if s.Turn == nil || !eventlog.Strikable(r.Envelope) {
 		return

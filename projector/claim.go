@@ -2,16 +2,16 @@ package projector
 
 import "github.com/helixd/helixd/eventlog"
 
-// Claim says who holds the tree, or held it last.
+// Claim is the last claim of the tree.
 type Claim struct {
 	Writer   string `json:"writer"`
 	RunID    string `json:"runId"`
 	Node     string `json:"node"`
 	Attempt  int    `json:"attempt"`
 	Sequence uint64 `json:"sequence"`
-	// Spoke tells that a model's words were recorded under the claim, or that
-	// it lived for a while; Progress that something was recorded that brings a
-	// run on, or that its writer let go of the tree.
+	// Spoke says that a model's words were recorded under the claim, or that
+	// it lived for a while; Progress: a record has advanced a
+	// run, or the writer has released the tree.
 	Spoke    bool `json:"spoke,omitempty"`
 	Progress bool `json:"progress,omitempty"`
 	// Silent and Fruitless are how many nodes lost the tree since anything was

@@ -23,8 +23,8 @@ func (t *Tree) Clone() *Tree {
 	return &c
 }
 
-// What only grows is shared up to its end. Who appends to the original writes
-// behind that, and who appends to the clone must move it first.
+// Lists that only grow are shared up to their end. Appending to the original writes
+// after that end; appending to the clone must copy the list first.
 func (s *Session) clone() Session {
 	c := *s
 	c.Messages, c.Checkpoints, c.StruckCalls = slices.Clip(s.Messages), slices.Clip(s.Checkpoints), slices.Clip(s.StruckCalls)

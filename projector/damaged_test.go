@@ -10,7 +10,7 @@ import (
 )
 
 // TestAnyTreeCanBeFoldedOn: a saved fold may be damaged, or made by somebody
-// who means harm. Whatever JSON a tree comes from, the fold goes on.
+// who means harm. Whatever JSON a tree comes from, the fold continues.
 func TestAnyTreeCanBeFoldedOn(t *testing.T) {
 	records := conversation()
 	for cut := 1; cut < len(records); cut += 4 {

@@ -13,16 +13,16 @@
 //	tool result           a call is finished, with its patches (fact tool_result)
 //	step committed        all calls of a step are finished (chunk step_committed)
 //
-// What outside producers append needs no run: chunks of theirs count like
-// any, and [Tree.Appends] tells which idempotency keys were answered with
-// what, whatever became of the records since.
+// Records of outside producers need no run: their chunks count like
+// others, and [Tree.Appends] says which idempotency keys were answered with
+// what, even if the records were truncated since.
 //
 // A rollback (a truncated fact with AfterSequence) makes the tree's content
 // that of an earlier record. What it can't cut from what is there, such as the
 // custom state, its marker carries: see [RestoreAt]. The fold stays a fold of
-// all records, struck ones too.
+// all records, truncated ones too.
 //
-// Chunks behind the last commit point that belong to no recorded turn and no
-// finished call are orphans once nobody produces them any more; see
+// Chunks after the last commit point that belong to no recorded turn and no
+// finished call are orphans once no node produces them any more; see
 // [Tree.Orphans].
 package projector

@@ -11,8 +11,8 @@ import (
 // is about is not there.
 type Edit func(*Tree)
 
-// EditMessage has a user's message of the root say something else. A turn that
-// the message has begun, and that has no answer yet, recalls anew.
+// EditMessage replaces the text of a user's message of the root. If the message has begun a
+// turn that has no answer yet, the turn recalls memories again.
 func EditMessage(i int, content string) Edit {
 	return func(t *Tree) {
 		if i < 0 || i >= len(t.Messages) || t.Messages[i].Role != RoleUser {
@@ -27,7 +27,7 @@ func EditMessage(i int, content string) Edit {
 	}
 }
 
-// EditSystemPrompt gives the root a system prompt of its own.
+// EditSystemPrompt gives the root its own system prompt.
 func EditSystemPrompt(prompt string) Edit {
 	return func(t *Tree) { t.SystemPrompt = &prompt }
 }
@@ -44,7 +44,7 @@ func EditSnapshot(session string, snapshot json.RawMessage) Edit {
 
 // EditResult gives a tool call of the tree another result, or a failure if
 // problem is not empty. One that waits for a client has got it as the client's
-// answer; any other one that has no result yet is over with it.
+// answer; any other one that has no result yet is finished with it.
 func EditResult(call string, result json.RawMessage, problem, code string, at int64) Edit {
 	return func(t *Tree) {
 		s, i := t.ResultOf(call)

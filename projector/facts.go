@@ -80,8 +80,8 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 	return ""
 }
 
-// endStream takes over what ended the stream. Where no run has ended before,
-// an outside producer has: that ends what there was.
+// endStream takes over the end of the stream. If no run has ended before,
+// an outside producer has ended it, and everything that is open ends.
 func (s *Session) endStream(f *eventlog.StreamEnd) {
 	if len(f.FinalOutput) > 0 {
 		s.Output = f.FinalOutput
@@ -199,7 +199,7 @@ func (s *Session) modelFailed(f *eventlog.ModelFailed) string {
 }
 
 // toolResult finishes a call. Its message is placed in the model's order,
-// whichever call finishes first.
+// regardless of the order in which calls finish.
 func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult) string {
 	st, reason := s.openStepOf(f.StepID)
 	if reason != "" {
@@ -268,7 +268,7 @@ func (s *Session) endRun(r eventlog.Record, f *eventlog.RunEnded) {
 	s.Version++
 }
 
-// truncate strikes ranges: unfinished content in them is forgotten. A rollback
+// truncate truncates ranges: unfinished content in them is forgotten. A rollback
 // also takes the state back.
 func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 	struck := len(t.Dead)
@@ -303,7 +303,7 @@ func (s *Session) resetStream() {
 	}
 }
 
-// strike forgets unfinished content of the session that g strikes whole.
+// strike forgets unfinished content of the session that g truncates whole.
 func (s *Session) strike(g eventlog.Range) {
 	if s.SessionID != g.AgentID || s.Turn == nil || s.Turn.Step == nil {
 		return

@@ -24,12 +24,12 @@ type Fork struct {
 // open turns of the whole tree under the id of the new session. What belongs
 // to the other log, and what must not be done twice, is left out: sequences,
 // checkpoints, runs, claims, idempotency keys, unfinished chunks. An open turn
-// is interrupted; who resumes the fork goes on with it, and with what its
-// sub-agents were doing. Remote ones begin anew, in sessions of the fork's own.
+// is interrupted; resuming the fork continues it, and the work of its
+// sub-agents. Remote sub-agents restart, in new sessions of the fork.
 // Edits are made first.
 func ForkState(t *Tree, id string, edits ...Edit) (json.RawMessage, error) {
 	var fork Tree
-	raw, err := json.Marshal(t) // a copy of its own
+	raw, err := json.Marshal(t) // its own copy
 	if err != nil {
 		return nil, fmt.Errorf("projector: fork: %w", err)
 	}
@@ -67,8 +67,8 @@ func (s *Session) fork(rename func(string) string) {
 	s.SessionID, s.StreamID = rename(s.SessionID), rename(s.StreamID)
 	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
 	s.RemoteSequence, s.RemoteCalls, s.Stopped, s.ExpiresAt, s.Resync = 0, nil, nil, 0, ""
-	s.StreamStatus = eventlog.StreamActive                       // what follows in the log says more
-	if w := s.Workspace; w != nil && w.Status != WorkspaceGone { // one of its own is opened from the snapshot
+	s.StreamStatus = eventlog.StreamActive                       // later records of the log may change it
+	if w := s.Workspace; w != nil && w.Status != WorkspaceGone { // the fork opens its own from the snapshot
 		w.Ref, w.Stale, w.Status, w.Error = nil, true, WorkspaceUnopened, ""
 		w.OpenedAt, w.LastUsedAt = 0, 0
 	}
@@ -97,9 +97,9 @@ func (s *Session) fork(rename func(string) string) {
 	s.Status = SessionInterrupted
 	switch {
 	case s.Child == nil:
-	case stop != nil && stop.Kind == eventlog.StopAbort: // who was terminated stays so
+	case stop != nil && stop.Kind == eventlog.StopAbort: // a terminated sub-agent stays so
 		s.Turn.Stop = stop
-	default: // it goes on with its parent, whether that waits for it or not
+	default: // it continues with its parent, whether that waits for it or not
 		s.Turn.Stop = &Stop{Kind: eventlog.StopInterrupt, ByParent: true}
 	}
 	st := s.Turn.Step

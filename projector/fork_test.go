@@ -59,7 +59,7 @@ func TestAForksSubAgentsAreNamedAsItsOwn(t *testing.T) {
 	}
 }
 
-// What a fork's sub-agents were doing goes on with it. A remote agent's session
+// What a fork's sub-agents were doing continues with it. A remote agent's session
 // is a new one, of which nothing was taken over.
 func TestAForksSubAgentsAreInterruptedByTheirParent(t *testing.T) {
 	then := projector.Fold(family("s")...)
@@ -84,7 +84,7 @@ func forkOf(t *testing.T, then *projector.Tree, id string) *projector.Tree {
 	return fork
 }
 
-// What has come of a remote stream behind a rollback's target comes again.
+// What has come of a remote stream after a rollback's target comes again.
 func TestARollbackForgetsWhatARemoteStreamHasBrought(t *testing.T) {
 	progress := func(n uint64) eventlog.Entry {
 		id := "s-remote-c-2"

@@ -51,8 +51,8 @@ func ForkID(t *Tree, id, session string) string { return forkIDs(t, id)(session)
 
 // forkIDs returns what names the sessions of a tree in its fork. A sub-agent's
 // session gets the id that it would have got there, so that it is found again.
-// What [ChildID] has not named, as another server's sub-agents, keeps what it
-// adds to the id of the session that it belongs to.
+// An id that [ChildID] did not make, such as one of another server's sub-agents, keeps its part
+// after the id of the session that it belongs to.
 func forkIDs(t *Tree, id string) func(string) string {
 	ids := map[string]string{t.SessionID: id}
 	var named func(s *Session) bool

@@ -74,9 +74,9 @@ func TestDuplicatesChangeNothing(t *testing.T) {
 	}
 }
 
-// TestAppendedAndStoredRecordsFoldAlike: what a writer folds of its own records is what
-// a reader folds of the stored ones. Nor does a fold change what it folds, which others
-// read as well.
+// TestAppendedAndStoredRecordsFoldAlike: a writer that folds its own records gets the state that a
+// reader gets from the stored ones. A fold does not change its records, which other code
+// reads as well.
 func TestAppendedAndStoredRecordsFoldAlike(t *testing.T) {
 	rnd := seeded(t)
 	for range 100 {
@@ -124,7 +124,7 @@ func TestPoisonIsParkedAndTheFoldGoesOn(t *testing.T) {
 	require.EqualValues(t, 2*len(entries), state.Head)
 }
 
-// FuzzApply: whatever lies in a log, the fold neither panics nor leaves a
+// FuzzApply: whatever is in a log, the fold neither panics nor leaves a
 // state that can't be saved.
 func FuzzApply(f *testing.F) {
 	for _, typ := range eventlog.ChunkTypes() {

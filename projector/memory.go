@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// memoriesMark tells the message by which an agent is reminded of memories.
+// memoriesMark marks the message that reminds an agent of memories.
 const memoriesMark = "memories"
 
 // recalled notes what the turn's agent was reminded of. Memories are one hidden

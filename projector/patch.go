@@ -21,7 +21,7 @@ const (
 	PatchWorkBack = 512 << 10
 )
 
-// ErrTooMuchWork tells that the patches of a session need more than
+// ErrTooMuchWork says that the patches of a session need more than
 // [MaxPatchWork]. It is counted from the records alone, so that every node
 // parks the same ones.
 var ErrTooMuchWork = jsondoc.ErrTooMuchWork

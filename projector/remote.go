@@ -6,8 +6,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// noteRemoteCalls keeps tool calls of a remote sub-agent that have begun or
-// ended.
+// noteRemoteCalls records the beginnings and ends of a remote sub-agent's tool calls.
 func (s *Session) noteRemoteCalls(calls []eventlog.RemoteCall) {
 	for _, c := range calls {
 		known := func(k eventlog.RemoteCall) bool { return k.ID == c.ID }

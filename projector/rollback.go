@@ -34,7 +34,7 @@ type sessionAt struct {
 	Stopped       *Stopped                `json:"stopped,omitempty"`
 	Terminated    bool                    `json:"terminated,omitempty"`
 	SubAgentTurns map[string]SubAgentTurn `json:"subAgentTurns,omitempty"`
-	// RemoteSequence: what a remote stream has brought since is struck, and
+	// RemoteSequence: what a remote stream has brought since is truncated, and
 	// taken over again.
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
 	// RemoteCalls is how many of the remote calls there were, RemoteOpen which of
@@ -75,9 +75,9 @@ func RestoreAt(t *Tree) (json.RawMessage, error) {
 //
 //   - Messages and checkpoints are cut there. Statuses, custom state, output,
 //     error, counts of steps and turns, and the open turn are what they were;
-//     of an unfinished answer only what is not struck.
+//     of an unfinished answer only what is not truncated.
 //   - The run that was the last one there is again as it was, but for its
-//     claims. Runs that began later stay as struck, and as interrupted if they
+//     claims. Runs that began later stay as truncated, and as interrupted if they
 //     were not over.
 //   - A session of the tree that did not exist there is left empty.
 //   - What is true in any case stays: who the sessions are, usage, the claim,

@@ -30,7 +30,7 @@ func rollbackTo(t *projector.Tree, head uint64) eventlog.Entry {
 	return fact("s", f)
 }
 
-// next is a record behind others.
+// next is a record after others.
 func next(records []eventlog.Record, e eventlog.Entry) []eventlog.Record {
 	return append(slices.Clip(records), eventlog.Record{Sequence: records[len(records)-1].Sequence + 2, Entry: e})
 }
@@ -171,7 +171,7 @@ func TestRollbackRestoresWhatWasTrue(t *testing.T) {
 }
 
 // TestRollbackAgreesWithTheEffectiveStream: the messages after a rollback are
-// those of the records that are not struck.
+// those of the records that are not truncated.
 func TestRollbackAgreesWithTheEffectiveStream(t *testing.T) {
 	records := conversation()
 	for n := 1; n <= len(records); n++ {
@@ -211,7 +211,7 @@ func TestRollbacksOfRollbacks(t *testing.T) {
 }
 
 // TestRollbackDoesNotBringBackWhatWasStruck: of an answer that was unfinished
-// at n and has been struck since, nothing is left to show or to strike.
+// at n and has been truncated since, nothing is left to show or to truncate.
 func TestRollbackDoesNotBringBackWhatWasStruck(t *testing.T) {
 	records := conversation()
 	at := projector.Fold(records...)
@@ -266,18 +266,18 @@ func TestDamagedRollbacksAreParked(t *testing.T) {
 		require.Len(t, back.Parked, 1, name)
 		require.Equal(t, all[len(all)-1].Sequence, back.Parked[0].Sequence)
 		back.Dead, back.Parked, back.Head, back.Bytes, back.UpdatedAt = now.Dead, now.Parked, now.Head, now.Bytes, now.UpdatedAt
-		back.Turn.Step.Partial, back.Turn.Step.Streamed = now.Turn.Step.Partial, now.Turn.Step.Streamed // struck in any case
+		back.Turn.Step.Partial, back.Turn.Step.Streamed = now.Turn.Step.Partial, now.Turn.Step.Streamed // truncated in any case
 		require.Equal(t, encoded(t, now), encoded(t, back), name)
 
-		for _, e := range step("later", 2, "x", "c8") { // and the fold goes on
+		for _, e := range step("later", 2, "x", "c8") { // and the fold continues
 			all = next(all, e)
 		}
 		require.NotPanics(t, func() { projector.Fold(all...) }, name)
 	}
 }
 
-// TestRollbackOfRandomLogs: whatever lies in a log, a rollback to n restores
-// fold(<= n), but for what has been struck since.
+// TestRollbackOfRandomLogs: whatever is in a log, a rollback to n restores
+// fold(<= n), but for what has been truncated since.
 func TestRollbackOfRandomLogs(t *testing.T) {
 	rnd := seeded(t)
 	for range 150 {

@@ -55,7 +55,7 @@ type SuspensionContext struct {
 	RunStatus eventlog.RunStatus `json:"runStatus"`
 	StepID    string             `json:"stepId"`
 	// ToolCallIDs wait for a person; AnsweredToolCallIDs have their answer,
-	// which the next run takes up; ChildSessionIDs are sub-agents that wait.
+	// which the next run uses; ChildSessionIDs are sub-agents that wait.
 	ToolCallIDs         []string `json:"toolCallIds,omitempty"`
 	AnsweredToolCallIDs []string `json:"answeredToolCallIds,omitempty"`
 	ChildSessionIDs     []string `json:"childSessionIds,omitempty"`

@@ -15,9 +15,9 @@ type StepTime struct {
 	Usage      eventlog.TokenUsage `json:"usage"`
 }
 
-// StepTimes returns the steps of the root's conversation, oldest first, as the
-// records up to t.Head tell, but for those that are struck. A step is left out
-// whose answer is not among them, as those are that a fork has taken over. What a
+// StepTimes returns the steps of the root's conversation, oldest first, from the
+// records up to t.Head that are not truncated. It leaves out a step
+// whose answer is not among them, such as the steps that a fork has copied. What a
 // step waited for is in its time.
 func (t *Tree) StepTimes(records iter.Seq2[eventlog.Record, error]) ([]StepTime, error) {
 	type step struct{ began, last int64 }
@@ -55,7 +55,7 @@ func (t *Tree) StepTimes(records iter.Seq2[eventlog.Record, error]) ([]StepTime,
 }
 
 // stepOf returns which step a record is of, if it says so, when it was made,
-// and the model's answer, if it is that. What can't be read is of none.
+// and the model's answer, if it is that. A record that can't be decoded is of no step.
 func stepOf(e eventlog.Entry) (id string, at int64, answer *eventlog.ModelTurn) {
 	switch e.Type {
 	case (*eventlog.StepStart)(nil).Type(), (*eventlog.StepCommitted)(nil).Type():

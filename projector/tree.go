@@ -32,7 +32,7 @@ type Tree struct {
 	// key, and OldKeys the keys before those.
 	Appends Appends `json:"appends,omitzero"`
 	OldKeys OldKeys `json:"oldKeys,omitempty"`
-	// Dead is what truncation has struck so far.
+	// Dead is the set of truncated records so far.
 	Dead eventlog.Dead `json:"dead,omitempty"`
 	// PatchWork is how much of [MaxPatchWork] the patches so far have used up,
 	// and records since have not given back.
@@ -94,16 +94,16 @@ type Session struct {
 	// Turn is the open turn: from the request of a run until it completes
 	// or fails, across interruptions and crashes.
 	Turn *Turn `json:"turn,omitempty"`
-	// Stopped is where the session's stream stopped, nil while a turn goes on.
+	// Stopped is where the session's stream stopped, nil while a turn continues.
 	Stopped *Stopped `json:"stopped,omitempty"`
 	// Asides are what belongs to assistants' messages beside the answers.
 	Asides []Aside `json:"asides,omitempty"`
-	// StruckCalls are the ids of tool calls that rollbacks have taken back.
+	// StruckCalls are the ids of tool calls that rollbacks have truncated.
 	StruckCalls []string `json:"struckCalls,omitempty"`
 	// Child is how a sub-agent's session belongs to its parent.
 	Child *eventlog.SubSession `json:"child,omitempty"`
-	// Delivered is the last turn of a persistent sub-agent of which its
-	// parent has been told.
+	// Delivered is the last turn of a persistent sub-agent whose end its
+	// parent was notified of.
 	Delivered int `json:"delivered,omitempty"`
 	// Terminated is set when a persistent sub-agent was ended for good: it
 	// takes no message any more.
@@ -119,7 +119,7 @@ type Session struct {
 	// RemoteCalls are the tool calls of a remote sub-agent and its own
 	// sub-agents, oldest first.
 	RemoteCalls []eventlog.RemoteCall `json:"remoteCalls,omitempty"`
-	// SystemPrompt is in place of the agent's, nil: there is none of its own.
+	// SystemPrompt replaces the agent's; nil: the session has none.
 	SystemPrompt *string `json:"systemPrompt,omitempty"`
 	// Workspace is the session's, nil if it was never used.
 	Workspace *Workspace `json:"workspace,omitempty"`
@@ -167,7 +167,7 @@ type Message struct {
 	ErrorCode  string          `json:"errorCode,omitempty"`  // tool
 	// AnsweredAs is what the call had waited for, if it had (tool).
 	AnsweredAs eventlog.PendingKind `json:"answeredAs,omitempty"`
-	// Denial is what a person has said against the call (tool).
+	// Denial is a person's reason against the call (tool).
 	Denial *Denial `json:"denial,omitempty"`
 }
 
@@ -182,10 +182,10 @@ type Stopped struct {
 	// Before is the head before the first record of the last assistant
 	// message.
 	Before uint64 `json:"before"`
-	At     uint64 `json:"at"` // the record that stopped it; 0: not yet, but the turn is over
+	At     uint64 `json:"at"` // the record that stopped it; 0: not yet, but the turn is finished
 }
 
-// Role is who speaks.
+// Role is the author of a message.
 type Role string
 
 // Roles.
@@ -195,8 +195,8 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// OwnMetadata is the member of a message's metadata that tells the loop's own
-// messages; users' must not have it.
+// OwnMetadata is the member of a message's metadata that marks the loop's own
+// messages; users' messages must not have it.
 const OwnMetadata = "helix"
 
 // ReminderMetadata is the metadata of a message by which the loop asks for
@@ -265,7 +265,7 @@ func (s *Session) CheckpointAt(seq uint64) *Checkpoint {
 	return nil
 }
 
-// CurrentRun returns the last run that no rollback has struck, or nil.
+// CurrentRun returns the last run that no rollback has truncated, or nil.
 func (s *Session) CurrentRun() *Run {
 	for i := len(s.Runs) - 1; i >= 0; i-- {
 		if !s.Runs[i].Struck {
@@ -283,7 +283,7 @@ func (s *Session) hasCall(id string) bool {
 	})
 }
 
-// Waits reports whether the session's stream has stopped and can go on: it was
+// Waits reports whether the session's stream has stopped and can continue: it was
 // interrupted, or waits for a person.
 func (s *Session) Waits() bool {
 	return !s.StreamStatus.Terminal() &&
@@ -291,7 +291,7 @@ func (s *Session) Waits() bool {
 }
 
 // trackStop remembers where the stream stopped, which can be a few records
-// behind the end of the turn. The turn is what was open before the record.
+// after the end of the turn. The turn is what was open before the record.
 func (s *Session) trackStop(turn *Turn, seq uint64) {
 	stopped := s.StreamStatus.Terminal() || s.Waits()
 	if !stopped && s.Turn != nil {
@@ -320,7 +320,7 @@ func (s *Session) Suspended() bool {
 	return s.Turn != nil && s.Status == SessionActive && run != nil && run.Suspended()
 }
 
-// Running reports whether the session's last run goes on, as far as the log
+// Running reports whether the session's last run continues, as far as the log
 // knows.
 func (s *Session) Running() bool {
 	run := s.CurrentRun()

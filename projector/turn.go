@@ -30,7 +30,7 @@ type Stop struct {
 	Reason   string            `json:"reason,omitempty"`
 	Code     string            `json:"code,omitempty"`
 	ByParent bool              `json:"byParent,omitempty"`
-	// Heard is set when whoever holds the tree has said the same: it lives.
+	// Heard is set when the holder of the tree has acknowledged the request: it is alive.
 	Heard bool `json:"heard,omitempty"`
 }
 
@@ -250,7 +250,7 @@ func (s *Session) Begun() *Step {
 	return st
 }
 
-// Orphans returns where chunks lie that nobody will finish, if nobody is
+// Orphans returns where chunks are that no node will finish, provided that no node is
 // producing them now: those of a model call without a recorded turn and of
 // tool calls without a result.
 func (t *Tree) Orphans() []eventlog.Range {
@@ -261,8 +261,8 @@ func (t *Tree) Orphans() []eventlog.Range {
 	return ranges
 }
 
-// Orphans returns where orphans of the session lie, but for those that
-// somebody is producing: busy tells by call id, empty for the model.
+// Orphans returns where orphans of the session are, without those that
+// are being produced: busy reports that by call id, empty for the model.
 func (s *Session) Orphans(busy func(call string) bool) []eventlog.Range {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return nil
@@ -280,8 +280,8 @@ func (s *Session) Orphans(busy func(call string) bool) []eventlog.Range {
 	return ranges
 }
 
-// Left returns where lies what earlier runs have left unfinished in the open
-// turn: the current run strikes it before it goes on.
+// Left returns the ranges that earlier runs have left unfinished in the open
+// turn: the current run truncates them before it continues.
 func (s *Session) Left() []eventlog.Range {
 	if !s.Running() {
 		return nil

@@ -11,7 +11,7 @@ import (
 // it: what was used was used. A fork begins at zero.
 type Usage struct {
 	Totals
-	// Runs tells it by run.
+	// Runs is the usage by run.
 	Runs map[string]Totals `json:"runs,omitempty"`
 }
 
@@ -20,11 +20,11 @@ type Totals struct {
 	Tokens     eventlog.TokenUsage `json:"tokens"`
 	ModelCalls int                 `json:"modelCalls"`
 	ToolStats  ToolStats           `json:"toolStats"`
-	// Models tells the tokens by model, as the provider names it.
+	// Models is the tokens by model, as the provider names it.
 	Models map[string]ModelUsage `json:"models,omitempty"`
-	// Tools tells the calls by tool, sub-agents' tools among them.
+	// Tools is the calls by tool, sub-agents' tools among them.
 	Tools map[string]ToolStats `json:"tools,omitempty"`
-	// Recorded sums what usage_recorded facts tell, by source type and
+	// Recorded sums the amounts of usage_recorded facts, by source type and
 	// source name.
 	Recorded map[string]map[string]Amount `json:"recorded,omitempty"`
 }
@@ -47,7 +47,7 @@ type Amount struct {
 	Sum   float64 `json:"sum"`
 }
 
-// UnknownModel stands for the name of a model whose adapter gives none.
+// UnknownModel is the name of a model whose adapter gives none.
 const UnknownModel = "unknown"
 
 // use adds to the sums of the session and of one of its runs.
@@ -237,7 +237,7 @@ func (t *Tree) below(s *Session, ancestor string) bool {
 	return false
 }
 
-// clone copies the sums, so that the fold can go on.
+// clone copies the sums, so that the fold can continue.
 func (t Totals) clone() Totals {
 	t.Models, t.Tools = maps.Clone(t.Models), maps.Clone(t.Tools)
 	recorded := t.Recorded

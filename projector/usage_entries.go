@@ -31,7 +31,7 @@ type UsageEntry struct {
 	Amount     *float64 `json:"amount,omitempty"`     // custom
 }
 
-// UsageKind tells what an entry counts.
+// UsageKind says what an entry counts.
 type UsageKind string
 
 // Kinds of usage entries.

@@ -51,7 +51,7 @@ func (t *Tree) requestStop(s *Session, r eventlog.Record, f *eventlog.InterruptR
 	s.Terminated = s.Terminated || f.Terminate
 	holder := t.Claim != nil && r.Writer == t.Claim.Writer
 	if s.Turn != nil && s.Turn.RunID == f.RunID && s.Turn.Stop != nil && s.Turn.Stop.Kind == f.Kind {
-		s.Turn.Stop.Heard = holder // whoever asks again wants to hear again
+		s.Turn.Stop.Heard = holder // a repeated request needs a new acknowledgement
 		return
 	}
 	if s.Turn == nil || s.Turn.RunID != f.RunID || s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort {
@@ -63,8 +63,8 @@ func (t *Tree) requestStop(s *Session, r eventlog.Record, f *eventlog.InterruptR
 	s.Turn.Stop = &Stop{Kind: f.Kind, Reason: f.Reason, Code: f.Code, ByParent: f.ByParent, Heard: holder}
 }
 
-// ChildNotice is the metadata of a hidden message that tells a parent of a
-// turn that its sub-agent has ended.
+// ChildNotice is the metadata of a hidden message that notifies a parent of the end of a
+// sub-agent's turn.
 type ChildNotice struct {
 	Hidden  bool   `json:"hidden"`
 	Helix   string `json:"helix"` // ChildNoticeMark
@@ -72,10 +72,10 @@ type ChildNotice struct {
 	Turn    int    `json:"turn"`
 }
 
-// ChildNoticeMark tells a [ChildNotice] from other metadata.
+// ChildNoticeMark distinguishes a [ChildNotice] from other metadata.
 const ChildNoticeMark = "child_turn_ended"
 
-// notice remembers of which turn a message has told.
+// notice remembers which turn a message was about.
 func (t *Tree) notice(f *eventlog.UserMessage) {
 	var n ChildNotice
 	if f.Metadata == nil || json.Unmarshal(f.Metadata, &n) != nil || n.Helix != ChildNoticeMark {

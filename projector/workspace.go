@@ -60,7 +60,7 @@ func (s *Session) workspaceFailed(f *eventlog.WorkspaceFailed) {
 	if s.Workspace != nil {
 		w = *s.Workspace
 	}
-	if w.Error = f.Error; w.Status != WorkspaceGone { // what was removed has to be told still
+	if w.Error = f.Error; w.Status != WorkspaceGone { // clients must still be notified of its removal
 		w.Status = WorkspaceBroken
 	}
 	s.Workspace = &w
@@ -78,7 +78,7 @@ func (s *Session) changeWorkspace(change func(w *Workspace)) string {
 	return ""
 }
 
-// workspaceUsed notes that a call has ended, which may have changed the files if
+// workspaceUsed notes the end of a call, which may have changed the files if
 // they were open to it.
 func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
 	op, ok := strings.CutPrefix(f.ToolName, WorkspaceToolPrefix)
@@ -91,7 +91,7 @@ func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
 	})
 }
 
-// workspaceBack is the workspace of now behind a rollback to when its snapshot
+// workspaceBack is the present workspace after a rollback to when its snapshot
 // was that, and it was dirty or not. A workspace stays open; its files have to
 // follow.
 func (s *Session) workspaceBack(snapshot json.RawMessage, dirty bool) *Workspace {

@@ -28,7 +28,7 @@ func manyMembers(n int) string {
 	return s.String() + "}}"
 }
 
-// BenchmarkPatch tells what one operation takes, and how many bytes it counts.
+// BenchmarkPatch says what one operation takes, and how many bytes it counts.
 func BenchmarkPatch(b *testing.B) {
 	for _, c := range []struct {
 		name, doc string

@@ -1,7 +1,7 @@
 // Package jsondoc holds a JSON document that is patched often.
 //
 // A [Doc] never changes. A patch returns another one, which shares with it
-// whatever the patch did not touch. An array or object of more than 4 KiB is a
+// the parts that the patch did not touch. An array or object of more than 4 KiB is a
 // list of runs: pieces of its JSON text of about 3 KiB, or one element that is
 // itself large. An operation copies the runs that it changes and the lists of
 // runs on its path, so that it costs about the same in a small document and in
@@ -34,14 +34,14 @@ const (
 	MaxDepth = 5000
 )
 
-// ErrTooMuchWork tells that a patch needs more work than it may do.
+// ErrTooMuchWork says that a patch needs more work than it may do.
 var ErrTooMuchWork = errors.New("too much work")
 
 // Doc is a JSON document. The zero value is null.
 type Doc struct{ root *node }
 
-// New returns the document with the given text, which nobody may change any
-// more. That it is JSON is checked by the first patch.
+// New returns the document with the given text, which must not change any
+// more. The first patch checks that it is JSON.
 func New(text []byte) Doc {
 	if len(text) == 0 {
 		return Doc{}

@@ -92,7 +92,7 @@ func sessionRow(root, user string, t *projector.Tree, s *projector.Session) Sess
 		row.Counts.Parked = len(t.Parked)
 	case s.Child != nil && s.Child.ParentSessionID != "":
 		row.ParentSessionID = s.Child.ParentSessionID
-	default: // somebody's chunks under a name of their own
+	default: // a producer's chunks under their own name
 		row.ParentSessionID = root
 	}
 	return row

@@ -25,7 +25,7 @@ type Models interface {
 	// Expiring yields the root sessions whose expiresAt is before a time,
 	// sorted by that. It does not wait: what it leaves out comes next time.
 	Expiring(ctx context.Context, before time.Time) iter.Seq2[string, error]
-	// Fresh tells how far the rows are behind the log, without waiting.
+	// Fresh says how far the rows are after the log, without waiting.
 	Fresh(ctx context.Context) Fresh
 }
 
@@ -40,19 +40,19 @@ type QueryError struct {
 
 func (e *QueryError) Error() string { return "readmodel: " + e.Field + " " + e.Reason }
 
-// Fresh tells how near to the log's end rows are.
+// Fresh says how near to the log's end rows are.
 type Fresh struct {
 	// Current: everything is in that the log held when the question came.
 	Current bool `json:"current"`
 	// Lag is how many records of the log are not in yet, about; 0 if Current.
 	Lag uint64 `json:"lag,omitempty"`
-	// Rebuilding: the rows are being made anew; sessions may be missing.
+	// Rebuilding: the rows are being made again; sessions may be missing.
 	Rebuilding bool `json:"rebuilding,omitempty"`
 	// Problem is why the rows do not get on, if they don't. It may name files
 	// and addresses.
 	Problem string `json:"problem,omitempty"`
-	// Parked is how many records could not be used, in all. Models.Fresh
-	// tells, answers don't.
+	// Parked is how many records could not be used, in all. Only Models.Fresh
+	// sets it.
 	Parked int `json:"parked,omitempty"`
 }
 
@@ -78,7 +78,7 @@ const (
 	DefaultPage = 50
 	// MaxHits is how many hits a search counts and pages through at most.
 	MaxHits = 1000
-	// MaxQueryBytes and MaxQueryTerms bound a search's text. Words behind the
+	// MaxQueryBytes and MaxQueryTerms bound a search's text. Words after the
 	// last term are refused, not left out.
 	MaxQueryBytes = 1024
 	MaxQueryTerms = 32
@@ -112,6 +112,6 @@ func (p Paging) Check() (Paging, error) {
 }
 
 // Visible decides which trees a question is about, by the root's session id;
-// nil: all. What it refuses is neither shown nor counted. It is called once a
+// nil: all. Trees that it refuses are neither shown nor counted. It is called once a
 // tree and must be quick.
 type Visible func(root string) bool

@@ -14,7 +14,7 @@ type Session struct {
 	AgentType       string                  `json:"agentType"`
 	Status          projector.SessionStatus `json:"status"`
 	StreamStatus    eventlog.StreamStatus   `json:"streamStatus"`
-	// Running: the last run goes on, as far as the log knows; Claim is of the
+	// Running: the last run continues, as far as the log knows; Claim is of the
 	// tree, so that a caller can ask whether the node lives.
 	Running    bool              `json:"running"`
 	Claim      *projector.Claim  `json:"claim,omitempty"`

@@ -3,10 +3,10 @@ package readmodel
 import "github.com/helixd/helixd/projector"
 
 // SearchQuery looks for words in messages and tool calls. All words must be
-// there; "quoted words" must stand side by side; case and accents don't
+// there; "quoted words" must be adjacent; case and accents don't
 // matter. Nothing else in the text has a meaning. A search with a session, a user,
 // a tenant or Visible looks at the texts of those sessions alone, at most MaxSearched
-// bytes: what others hold changes neither its order nor its time.
+// bytes: other sessions change neither its order nor its time.
 type SearchQuery struct {
 	Text      string // 1 to MaxQueryBytes bytes, at most MaxQueryTerms terms
 	SessionID string // of a root: with all below it; empty: all
@@ -17,7 +17,7 @@ type SearchQuery struct {
 	Paging    // Offset < MaxHits
 }
 
-// HitKind tells what a hit is in.
+// HitKind says what a hit is in.
 type HitKind string
 
 // Kinds of hits.

@@ -3,7 +3,7 @@ package readmodel
 // TenantUse is what a tenant uses, as far as the rows know.
 type TenantUse struct {
 	Sessions int                // root sessions
-	Runs     int                // runs of root sessions that go on
+	Runs     int                // runs of root sessions that continue
 	Bytes    int64              // payloads of all records of its sessions
 	Trees    map[string]TreeUse // by root, those that were asked for and are known
 }
@@ -12,5 +12,5 @@ type TenantUse struct {
 type TreeUse struct {
 	Head    uint64 // up to which it is in the rows
 	Bytes   int64
-	Running bool // the root's run goes on
+	Running bool // the root's run continues
 }

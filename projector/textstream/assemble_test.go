@@ -19,7 +19,7 @@ type message struct {
 	Calls   map[string]string
 	Results map[string]string
 	Error   string
-	Finish  string // without its duration in a stream that goes on
+	Finish  string // without its duration in a stream that continues
 }
 
 func assemble(t require.TestingT, frames []uimessage.Frame) message {

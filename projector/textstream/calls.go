@@ -38,7 +38,7 @@ func (e *Encoder) growInput(a *agent, c *eventlog.ToolArgStreamDelta) {
 	}
 }
 
-// toolCall shows a call, once: a tool starts again behind an approval or a
+// toolCall shows a call, once: a tool starts again after an approval or a
 // crash.
 func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
 	if e.earlier[id] {
@@ -60,8 +60,8 @@ func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
 	e.send(toolCall{Type: "tool-call", ToolCallID: id, ToolName: name, Input: input, Metadata: e.parent(a)})
 }
 
-// toolResult shows how a call has ended, once: a failure is told again when the
-// call is over. A call that has never begun is shown first, but not one of an
+// toolResult shows how a call has ended, once: the log repeats a failure when the
+// call is finished. A call that was not shown before is shown first, except one of an
 // earlier message.
 func (e *Encoder) toolResult(a *agent, id, name string, output json.RawMessage) {
 	c := a.call(id)
@@ -84,7 +84,7 @@ func failed(text string) json.RawMessage {
 	}{text})
 }
 
-// isObject tells of valid JSON whether it is an object.
+// isObject reports whether valid JSON is an object.
 func isObject(raw json.RawMessage) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }

@@ -32,7 +32,7 @@ func (e *Encoder) chunk(a *agent, c eventlog.Chunk) {
 		}
 		e.toolResult(a, c.ToolCallID, c.ToolName, output)
 	case *eventlog.SourceURL, *eventlog.SourceDocument, *eventlog.File:
-		e.close(a, prose) // which they stand between
+		e.close(a, prose) // they separate blocks
 	case *eventlog.SubAgentStart:
 		e.parents[c.SubSessionID] = c.CallID
 	case *eventlog.StepStart:

@@ -97,8 +97,8 @@ func TestNoBlockContinuesInTheNextResponse(t *testing.T) {
 		{"type":"text-end","id":"s-sub-a-text-1","metadata":{"parentToolUseId":"s-sub-a"}}`), told(t, 0, text, ended, text))
 }
 
-// What a failed attempt had said is struck while the client listens. What comes
-// then has names of its own, also to clients that come later and never saw it.
+// What a failed attempt had said is truncated while the client listens. What comes
+// then has its own names, also to clients that come later and never saw it.
 func TestTruncation(t *testing.T) {
 	text := func(s string) any { return &eventlog.TextDelta{Delta: s, Base: of(root)} }
 	struck := []any{

@@ -15,10 +15,10 @@
 // Start and End add start and finish. The dialect has no approvals, data parts,
 // sources, files, patches and aborts; their chunks are left out.
 //
-// What the document leaves open is decided so:
+// Decisions about what the format leaves open:
 //
 //   - The output of a failed call is {"error": text}. A call has one tool-call
-//     and one tool-result, whatever the log says of it again.
+//     and one tool-result, even if the log repeats it.
 //   - An input is an object. One that the model has botched, so that the call
 //     is refused, is shown as {}.
 //   - A sub-agent's parts have metadata.parentToolUseId, the call that began
@@ -28,7 +28,7 @@
 //     place to say whose it is.
 //   - Block ids are text-{n} and reasoning-{n}, counted from 0 over the message.
 //     Those of a sub-agent begin with its session's id, so that ids are unique
-//     and do not depend on who else speaks.
+//     and do not depend on other sub-agents.
 //   - totalUsage counts the model turns of the message in the whole tree, and
 //     durationMs goes from the root's first content to its last chunk, waiting
 //     included. cost is what the model turns cost, if all their prices are
@@ -36,8 +36,8 @@
 //
 // # Cuts
 //
-// What the client's cursor covers is never sent again, what it does not cover
-// always is. An encoder is therefore given a message's records from the first
+// Frames that the client's cursor covers are never sent again, all others always
+// are. An encoder is therefore given a message's records from the first
 // one on, and the caller drops the frames that the cursor covers: a record
 // makes the same frames in every response. Blocks that are open at the cut are
 // not opened again; [Encoder.Reopen] is for clients that have the content from

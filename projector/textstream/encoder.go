@@ -95,7 +95,7 @@ func (e *Encoder) send(part any) {
 	}
 }
 
-// fail tells of the error that ends the message.
+// fail writes the error that ends the message.
 func (e *Encoder) fail(text string) {
 	if !e.failed {
 		e.failed = true
@@ -103,7 +103,7 @@ func (e *Encoder) fail(text string) {
 	}
 }
 
-// endStep ends what an agent has open: its step is over, or begins anew.
+// endStep ends what an agent has open: its step is finished, or restarts.
 func (e *Encoder) endStep(a *agent) {
 	e.close(a, anyBlock)
 	a.reasoned = false

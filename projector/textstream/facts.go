@@ -6,7 +6,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// fact takes note of a fact. Most say nothing that the stream shows.
+// fact reads a fact. Most facts change nothing in the stream.
 func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
 	switch f := f.(type) {
 	case *eventlog.SessionCreated:

@@ -32,7 +32,7 @@ func fuzzedLog(lines []byte) (all []eventlog.Record) {
 	return all
 }
 
-// Whatever lies in a log, and wherever a client was cut off, the frames are
+// Whatever is in a log, and wherever a client was cut off, the frames are
 // parts that there are, in an order that a client can read.
 func FuzzEncode(f *testing.F) {
 	for _, c := range eventlog.ChunkTypes() {

@@ -28,7 +28,7 @@ func of(agent string) eventlog.Base {
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// records are chunks and facts as they would lie in a log, one a second.
+// records are chunks and facts as they would be in a log, one a second.
 // Facts are the root's unless they say another session.
 func records(t require.TestingT, all ...any) []eventlog.Record {
 	var out []eventlog.Record

@@ -30,7 +30,7 @@ func newTale(t *testing.T, all []eventlog.Record, from uint64) (m tale) {
 	return m
 }
 
-// effective leaves out what was struck.
+// effective leaves out what was truncated.
 func (m tale) effective(t *testing.T) tale {
 	var dead eventlog.Dead
 	for _, r := range m.records {
@@ -125,7 +125,7 @@ func (m tale) cuts(t *testing.T, survivors tale, check func(at string, frames []
 }
 
 // A stream can be cut at any frame and resumed: the client has the same in the
-// end, whether it listens while the runs go on or gets all of it at once.
+// end, whether it listens while the runs continue or gets all of it at once.
 func TestCutAnywhere(t *testing.T) {
 	for _, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {

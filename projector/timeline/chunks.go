@@ -77,7 +77,7 @@ func (t *Timeline) chunk(l *lane, r eventlog.Record, c eventlog.Chunk) (*Span, i
 	case *eventlog.SubAgentStart:
 		return t.child(l, seq, c.CallID, c.SubAgentType), 0
 	case *eventlog.SubAgentEnd:
-		if s := l.calls[c.CallID]; s != nil && s.Open { // a call that has not waited is over already
+		if s := l.calls[c.CallID]; s != nil && s.Open { // a call that has not waited is finished already
 			return s, 0
 		}
 	default:
@@ -86,7 +86,7 @@ func (t *Timeline) chunk(l *lane, r eventlog.Record, c eventlog.Chunk) (*Span, i
 	return nil, 0
 }
 
-// block returns the block that goes on, or begins one.
+// block returns the block that continues, or begins one.
 func (t *Timeline) block(l *lane, kind Kind, seq uint64, label string) *Span {
 	if s := l.content; s != nil && s.Kind == kind && s.Label == short(label, MaxLabel) {
 		return s
@@ -96,13 +96,13 @@ func (t *Timeline) block(l *lane, kind Kind, seq uint64, label string) *Span {
 	return l.content
 }
 
-// endBlock ends the block that goes on: something else is said.
+// endBlock ends the open block: other content follows.
 func (l *lane) endBlock(seq uint64) {
 	end(l.content, StatusDone, seq)
 	l.content = nil
 }
 
-// thinking folds a piece of reasoning, or a whole block of it: behind its
+// thinking folds a piece of reasoning, or a whole block of it: after its
 // pieces it is their end.
 func (t *Timeline) thinking(l *lane, seq uint64, c *eventlog.Thinking) (*Span, int) {
 	pieces := l.content != nil && l.content.Kind == KindReasoning
@@ -144,7 +144,7 @@ func (t *Timeline) beginStep(l *lane, seq uint64, c *eventlog.StepStart) {
 }
 
 // discardStep marks that a step ends without a step_end. Its span stays: another
-// attempt goes on with it.
+// attempt continues with it.
 func (t *Timeline) discardStep(l *lane, seq uint64, c *eventlog.StepDiscarded) {
 	l.endContent(StatusInterrupted, seq)
 	t.mark(l, MarkDiscarded, seq, "step "+strconv.Itoa(c.Step)+": "+c.Reason)
@@ -173,7 +173,7 @@ func (t *Timeline) call(l *lane, kind Kind, seq uint64, id, label string) *Span 
 	return s
 }
 
-// child tells that a call is a sub-agent's.
+// child says that a call is a sub-agent's.
 func (t *Timeline) child(l *lane, seq uint64, call, agent string) *Span {
 	s := l.calls[call]
 	if s == nil || !s.Open {

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/projector/timeline"
 )
 
-// A step that ends without a step_end says so, and goes on as the same span if
+// A step that ends without a step_end says so, and continues as the same span if
 // its model is asked again.
 func TestADiscardedStepIsMarked(t *testing.T) {
 	s := new(story)

@@ -2,18 +2,18 @@
 // each session of the tree, and marks.
 //
 // Like the fold of the state, [Timeline.Apply] is pure and total: it knows no
-// clock and no network, takes every record, struck ones too, and ignores those
-// at or before its head. Tokens become one span for each block that they stand
-// in, so that a timeline is small where its log is long.
+// clock and no network, takes every record, truncated ones too, and ignores those
+// at or before its head. Tokens become one span for each block that they are
+// in, so that a timeline is much smaller than its log.
 //
-// Nothing is ever taken out of a timeline. What truncation strikes stays and
-// says so; a span of which a part is struck becomes several. The id of a span
-// is for ever, and [Timeline.Since] tells what is new or has changed, so that
-// whoever has a timeline merges the news by id.
+// Nothing is ever removed from a timeline. Truncated spans stay and are
+// marked as truncated; a span of which a part is truncated becomes several. The id of a span
+// never changes, and [Timeline.Since] returns new and changed spans, so that
+// a client that has a timeline merges the changes by id.
 //
 //	span        from                     to
 //	run         run_requested            run_ended, or the next run's request
-//	step        step_start               step_committed; attempts go on with it, and say so (discarded)
+//	step        step_start               step_committed; attempts continue with it, and say so (discarded)
 //	user        user_message             the same
 //	text        first delta of a block   the next thing that the lane says
 //	reasoning   the same
@@ -21,7 +21,7 @@
 //	approval    call_suspended           result_submitted: how long a person took
 //	client_tool call_suspended           result_submitted
 //	child       the call of a sub-agent  tool_result
-//	suspended   what stops the session   what goes on with it
+//	suspended   what stops the session   what continues with it
 //	custom      a custom event           the last one of its name without others between
 //	outside     what a producer outside of runs wrote, as long as nothing else comes
 //

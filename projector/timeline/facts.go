@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// What stands in a claim that only keeps others from writing (see
+// The fields of a claim that only fences other writers (see
 // eventlog.Rollback).
 const (
 	fenceNode   = "rollback"
@@ -108,7 +108,7 @@ func (t *Timeline) beginRun(l *lane, seq uint64, f *eventlog.RunRequested) {
 	l.run.RunID, l.run.Step, l.run.Node = f.RunID, 0, t.nodeOf()
 	if turn := t.state.Get(l.id).Turn; l.step == nil && turn.Step != nil && !turn.Step.Committed {
 		l.step, l.stepID = t.open(l, KindStep, seq, "step "+strconv.Itoa(turn.Step.Number)), turn.Step.ID
-		l.step.ID += ".step" // it goes on with one that a fork or a rollback has brought
+		l.step.ID += ".step" // it continues with one that a fork or a rollback has brought
 	}
 }
 
@@ -121,7 +121,7 @@ func (t *Timeline) lastRun(l *lane) *Span {
 	return nil
 }
 
-// leave ends what is open in a lane: nobody will go on with it.
+// leave ends the open spans of a lane, which no run will continue.
 func (t *Timeline) leave(l *lane, status Status, seq uint64) {
 	l.endContent(status, seq)
 	end(l.step, status, seq)
@@ -134,8 +134,8 @@ func (t *Timeline) leave(l *lane, status Status, seq uint64) {
 	}
 }
 
-// claim marks who drives the tree from now on, and whether somebody else has
-// not ended what it did.
+// claim marks the node that drives the tree from now on, and whether another node has
+// left its work unfinished.
 func (t *Timeline) claim(l *lane, seq uint64, f *eventlog.RunClaimed, last *projector.Claim) {
 	if isFence(t.state.Claim) {
 		t.claimed = false
@@ -257,7 +257,7 @@ func (t *Timeline) recalled(l *lane, seq uint64, f *eventlog.MemoryRecalled) {
 // stop marks a wish that a run should stop, once.
 func (t *Timeline) stop(l *lane, seq uint64, f *eventlog.InterruptRequested) {
 	wish := f.RunID + " " + string(f.Kind)
-	if l.stop == wish { // who drives the run has heard
+	if l.stop == wish { // the node that drives the run has acknowledged it
 		return
 	}
 	l.stop = wish

@@ -69,14 +69,14 @@ func (t *Timeline) add(s *Span, seq uint64, chars int) {
 		t.grow(s, seq)
 		return
 	}
-	if s.Kind == KindTool || s.Kind == KindChild { // what tells clients of its end
+	if s.Kind == KindTool || s.Kind == KindChild { // these report their end to clients
 		s.To = max(s.To, seq)
 	}
 }
 
 // contain counts a record within the run and the step that it is in: those that
 // were open before, unless others have come with it, and those that are now. One
-// that the run has not written, be it an answer or a request to go on, says
+// that the run has not written, be it an answer or a request to continue, says
 // nothing of how long the run has lived.
 func (t *Timeline) contain(l *lane, r eventlog.Record, run, step *Span, chars int) {
 	switch {

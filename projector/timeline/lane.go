@@ -10,20 +10,20 @@ import (
 // lane is what is known of a session beside its state.
 type lane struct {
 	id string
-	// points are the records of the lane: what is struck of a span is told by
-	// them.
+	// points are the records of the lane. They decide which part of a span is
+	// truncated.
 	points []point
 
-	// What is open. A span that is struck is none of them any more.
+	// The open spans. A truncated span is not open any more.
 	run, step *Span
 	stepID    string
-	content   *Span            // the block of text, reasoning, custom events or outside chunks that goes on
+	content   *Span            // the block of text, reasoning, custom events or outside chunks that continues
 	arguments map[string]*Span // by call
 	calls     map[string]*Span // the last execution of a call, over or not
 	waits     map[string]*Span // the last approval of a call, over or not
 	suspended *Span
 
-	paused bool // a mark has said so, and none has said that it goes on
+	paused bool // a mark says so, and no later one says that it continues
 	stop   string
 }
 
@@ -149,7 +149,7 @@ func (t *Timeline) open(l *lane, kind Kind, seq uint64, label string) *Span {
 	return s
 }
 
-// grow has a span go on up to the record at seq.
+// grow has a span continue up to the record at seq.
 func (t *Timeline) grow(s *Span, seq uint64) {
 	s.To, s.EndedAt, s.Updated = max(s.To, seq), max(s.EndedAt, t.now), seq
 }
@@ -161,7 +161,7 @@ func end(s *Span, status Status, seq uint64) {
 	}
 }
 
-// endContent ends the blocks that go on.
+// endContent ends the blocks that continue.
 func (l *lane) endContent(status Status, seq uint64) {
 	end(l.content, status, seq)
 	l.content = nil
@@ -185,8 +185,7 @@ func (t *Timeline) nodeOf() string {
 	return t.state.Claim.Node
 }
 
-// isFence tells a claim that only keeps others from writing, as a rollback has
-// it.
+// isFence reports whether a claim only fences other writers, as that of a rollback.
 func isFence(c *projector.Claim) bool {
 	return c.Node == fenceNode && strings.HasPrefix(c.RunID, fencePrefix)
 }

@@ -51,7 +51,7 @@ func TestAToolLastsFromItsStartToItsResult(t *testing.T) {
 	require.Equal(t, []any{timeline.StatusFailed, "it broke"}, []any{tools[1].Status, tools[1].Error})
 }
 
-// A person's wait is from the request to the answer, whenever the run goes on.
+// A person's wait is from the request to the answer, whenever the run continues.
 func TestAnApprovalLastsFromTheRequestToTheAnswer(t *testing.T) {
 	t.Parallel()
 	for approved, status := range map[bool]timeline.Status{true: timeline.StatusDone, false: timeline.StatusDenied} {
@@ -158,7 +158,7 @@ func TestSubAgentsHaveLanesBeneathTheirParents(t *testing.T) {
 	require.Equal(t, timeline.StatusDone, only(t, s.view(), timeline.KindChild).Status)
 }
 
-// What a crashed process left is struck and stays to be seen.
+// What a crashed process left is truncated and stays to be seen.
 func TestACrash(t *testing.T) {
 	t.Parallel()
 	s := new(story)
@@ -185,7 +185,7 @@ func TestACrash(t *testing.T) {
 }
 
 // A run that another node requests and claims because nobody answers is a
-// takeover; one that goes on with what has ended is none.
+// takeover; one that continues with what has ended is none.
 func TestTakeovers(t *testing.T) {
 	t.Parallel()
 	for ended, takeovers := range map[bool]int{true: 0, false: 1} {

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// truncate strikes what a marker strikes.
+// truncate applies a marker.
 func (t *Timeline) truncate(l *lane, seq uint64, f *eventlog.Truncated, ranges []eventlog.Range) {
 	if f.AfterSequence > 0 {
 		t.mark(l, MarkRollback, seq, "back to "+number(f.AfterSequence))
@@ -23,14 +23,14 @@ func (t *Timeline) truncate(l *lane, seq uint64, f *eventlog.Truncated, ranges [
 	}
 }
 
-// strikeAll strikes what the ranges of the marker at seq strike.
+// strikeAll applies the ranges of the marker at seq.
 func (t *Timeline) strikeAll(seq uint64, ranges []eventlog.Range) {
 	for _, g := range ranges {
 		l := t.byID[g.AgentID]
 		if l == nil || len(l.within(g.From, g.To)) == 0 {
 			continue
 		}
-		for _, s := range t.spans { // parts are appended, and struck already or behind the range
+		for _, s := range t.spans { // parts are appended, and truncated already or after the range
 			if s.Lane == l.id && !s.Struck && strikes(g, s) && s.From <= g.To && g.From <= last(s, seq) {
 				t.strike(l, s, g, seq)
 			}
@@ -63,7 +63,7 @@ func mortal(k MarkKind) bool {
 	return true
 }
 
-// strikes reports whether a range can strike records of a span.
+// strikes reports whether a range can truncate records of a span.
 func strikes(g eventlog.Range, s *Span) bool {
 	if g.Scope.AnyCall() {
 		return true
@@ -79,8 +79,8 @@ func strikes(g eventlog.Range, s *Span) bool {
 	return false
 }
 
-// strike strikes the part of a span that lies in a range. What lies before and
-// behind it become spans of their own: the first one keeps the id.
+// strike truncates the part of a span that is in a range. The parts before and
+// after it become separate spans: the first one keeps the id.
 func (t *Timeline) strike(l *lane, s *Span, g eventlog.Range, seq uint64) {
 	if g.From <= s.From && last(s, seq) <= g.To {
 		l.forget(s, nil)
@@ -96,7 +96,7 @@ func (t *Timeline) strike(l *lane, s *Span, g eventlog.Range, seq uint64) {
 			before = append(before, i)
 		case p.seq <= g.To:
 			inner = append(inner, i)
-		case s.leaf(): // behind a rollback nothing goes on
+		case s.leaf(): // after a rollback nothing continues
 			behind = append(behind, i)
 		}
 	}
@@ -144,7 +144,7 @@ func (t *Timeline) strike(l *lane, s *Span, g eventlog.Range, seq uint64) {
 	l.forget(s, rest)
 }
 
-// leaf reports whether the span has records of its own.
+// leaf reports whether the span has its own records.
 func (s *Span) leaf() bool { return s.Kind != KindRun && s.Kind != KindStep && s.Kind != KindSuspended }
 
 // cut makes the span one of only some of its records.
@@ -164,7 +164,7 @@ func struck(s *Span, broken bool, seq uint64) {
 }
 
 // forget puts what is left of a span, or nothing, where it was the one that
-// goes on. A call keeps its own, whether that goes on or not.
+// continues. A call keeps its own, whether that continues or not.
 func (l *lane) forget(s, left *Span) {
 	open := left
 	if left != nil && !left.Open {
@@ -197,8 +197,8 @@ func (l *lane) forget(s, left *Span) {
 	}
 }
 
-// rolledBack follows the state back: nobody goes on with anything, but what
-// waited there waits again.
+// rolledBack follows the state back: nothing is driven, and calls that waited there wait
+// again.
 func (t *Timeline) rolledBack(l *lane, seq uint64) {
 	l.paused, l.stop = false, ""
 	l.endContent(StatusInterrupted, seq)

@@ -60,7 +60,7 @@ type Span struct {
 	Chars int    `json:"chars,omitempty"`
 	Node  string `json:"node,omitempty"` // that executed it last
 	Error string `json:"error,omitempty"`
-	// Struck tells that truncation has struck it, StruckBy with which record.
+	// Struck says that truncation has truncated it, StruckBy with which record.
 	Struck   bool   `json:"struck,omitempty"`
 	StruckBy uint64 `json:"struckBy,omitempty"`
 	// Updated is the record that it changed with last.
@@ -146,12 +146,12 @@ type Timeline struct {
 	floor uint64
 	lanes []*lane // in order of appearance
 	byID  map[string]*lane
-	spans []*Span // in the order in which they were told of
+	spans []*Span // in the order in which they appeared
 	marks []*Mark
 	weigh int
 
-	now int64 // of the last record that told its time
-	// claimed tells that the last claim's run has not ended.
+	now int64 // of the last record with a time
+	// claimed says that the last claim's run has not ended.
 	claimed bool
 }
 
@@ -189,7 +189,7 @@ func (t *Timeline) Size() int {
 }
 
 // Since returns the spans and marks that are new or have changed with records
-// behind n; with 0 all.
+// after n; with 0 all.
 func (t *Timeline) Since(n uint64) View {
 	v := View{
 		SessionID: t.state.SessionID, Head: t.state.Head, Status: t.state.Status, StreamStatus: t.state.StreamStatus,

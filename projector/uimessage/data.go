@@ -14,7 +14,7 @@ type Data struct {
 	Type string          `json:"type"`
 	ID   string          `json:"id,omitempty"`
 	Data json.RawMessage `json:"data"`
-	// Transient parts are told to clients that are there and are in no message.
+	// Transient parts are sent to connected clients, and are in no message.
 	Transient bool `json:"transient,omitempty"`
 }
 

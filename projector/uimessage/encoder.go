@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// EncoderOptions say how an assistant's message is told.
+// EncoderOptions configure the stream of an assistant's message.
 type EncoderOptions struct {
 	Root      string // the session's id
 	MessageID string // of the start part
@@ -23,7 +23,7 @@ type EncoderOptions struct {
 	// Loose adds fields that clients before 5.0.217, 6.0.231 and 7.0.32 refuse:
 	// finish.messageId and abort.reason.
 	Loose bool
-	// Checkpoints also tells of checkpoints and committed and discarded steps.
+	// Checkpoints also sends checkpoints and committed and discarded steps.
 	Checkpoints bool
 }
 
@@ -40,7 +40,7 @@ type Encoder struct {
 	blocks map[string]uint64 // the number of the next one, by kind
 	calls  map[string]*call
 
-	failed       bool // the client was told of an error, and ignores the rest
+	failed       bool // an error was sent to the client, which ignores the rest
 	finishReason string
 	interruption string // why the run was interrupted
 }
@@ -185,7 +185,7 @@ type (
 )
 
 // closeBlock ends the open block. After Reopen it ends only a block that has
-// been begun again.
+// begun again.
 func (e *Encoder) closeBlock() {
 	if e.block != nil && e.block.open {
 		e.emit(partOf{Type: e.block.kind + "-end", ID: e.block.id})

@@ -75,7 +75,7 @@ func (e *Encoder) inputDelta(d *eventlog.ToolArgStreamDelta) {
 	e.emit(toolInputDelta{Type: "tool-input-delta", ToolCallID: d.ToolCallID, Delta: d.Delta})
 }
 
-// toolChunk tells of a call; false if the chunk is not about one.
+// toolChunk shows a call; it reports false if the chunk is not about one.
 func (e *Encoder) toolChunk(c eventlog.Chunk) bool {
 	if e.o.Earlier[callOf(c)] {
 		return true
@@ -170,8 +170,8 @@ func (e *Encoder) inputAvailable(id string, c *call, byUs *bool, input json.RawM
 	}, orNull(input)})
 }
 
-// inputError shows a call whose input can't be used. It is told to be executed
-// by the server, since clients send their own calls back when they are over.
+// inputError shows a call whose input can't be used. It is shown as executed
+// by the server, since clients send their own calls back when they are finished.
 func (e *Encoder) inputError(c *eventlog.ToolInputError) {
 	e.closeBlock()
 	call := e.call(c.ToolCallID, c.ToolName)
@@ -211,7 +211,7 @@ func (e *Encoder) toolEnd(c *eventlog.ToolEnd) {
 	}
 }
 
-// submitted shows what a client has answered, before the run goes on and takes
+// submitted shows what a client has answered, before the run continues and takes
 // it up: the first answer counts.
 func (e *Encoder) submitted(f *eventlog.ResultSubmitted) {
 	call := e.shown(f.ToolCallID)
@@ -245,7 +245,7 @@ func (e *Encoder) shown(id string) *call {
 	return c
 }
 
-// byUs tells who has executed a call.
+// byUs reports whether the server has executed a call.
 func (c *call) byUs() *bool {
 	if c.client {
 		return &no

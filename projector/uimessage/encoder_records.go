@@ -25,8 +25,8 @@ func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
 	}
 }
 
-// modelTurn shows the calls of an answer in the model's order, whichever begins
-// first. The answer is complete.
+// modelTurn shows the calls of an answer in the model's order, regardless of the order in which they
+// begin. The answer is complete.
 func (e *Encoder) modelTurn(f *eventlog.ModelTurn) {
 	for _, p := range f.Parts {
 		if p.ToolCall != nil {
@@ -125,7 +125,7 @@ func (e *Encoder) thinking(c *eventlog.Thinking) {
 	}
 }
 
-// error tells of a failure. What was aborted is told by the end.
+// error shows a failure. The end of the message shows an abort.
 func (e *Encoder) error(r eventlog.Record, c *eventlog.Error) {
 	switch {
 	case c.Recoverable:
@@ -137,10 +137,10 @@ func (e *Encoder) error(r eventlog.Record, c *eventlog.Error) {
 	}
 }
 
-// codeAborted is the code of what somebody has stopped for good.
+// codeAborted is the code of an aborted run.
 const codeAborted = "aborted"
 
-// suspended takes note of who executes or decides about a call. Those of
+// suspended records who executes or decides about a call. Those of
 // sub-agents that the user answers have a step to themselves: clients send
 // answers when all calls of the last step have one, and the call that the
 // sub-agent works on has none.

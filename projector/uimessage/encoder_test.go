@@ -139,7 +139,7 @@ func conversations() []conversation {
 	}
 }
 
-// settle waits until the session's run is over or waits.
+// settle waits until the session's run is finished or waits.
 func settle(t *testing.T, l *engine.Loop) {
 	t.Helper()
 	h, err := l.Handle(t.Context(), "s")

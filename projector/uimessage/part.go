@@ -99,12 +99,12 @@ type Tool struct {
 	Type       string `json:"type"`
 	ToolCallID string `json:"toolCallId"`
 	State      string `json:"state"`
-	// ProviderExecuted tells who executes the call: absent while that is the
-	// client, or a person has to be asked.
+	// ProviderExecuted reports whether the server executes the call. It is absent while the
+	// client executes it, or a person has to be asked.
 	ProviderExecuted *bool `json:"providerExecuted,omitempty"`
 }
 
-// Approval is what a person has said of a call; Approved is nil before.
+// Approval is a person's decision about a call; Approved is nil before.
 type Approval struct {
 	ID       string `json:"id"`
 	Approved *bool  `json:"approved,omitempty"`

@@ -18,7 +18,7 @@ const Partial = "-partial"
 func indexID(index int, _ string) string { return fmt.Sprintf("msg-%d", index) }
 
 // Render returns the root's conversation. What is still streaming is the last
-// message's end, under an id that ends in [Partial]; at a pause it is at rest,
+// message's end, under an id that ends in [Partial]; at a pause it is idle,
 // and has the id that the rest will come under. A nil id numbers the
 // messages.
 func Render(t *projector.Tree, id MessageID) []Message {
@@ -77,7 +77,7 @@ type builder struct {
 	turn     int  // of the last message if that is an assistant's, else 0
 	aside    int  // the next one
 	asked    bool // the last step is one that sub-agents' questions have to themselves
-	partial  bool // what is still streaming is there, or will be struck
+	partial  bool // what is still streaming is there, or will be truncated
 }
 
 func (b *builder) add(m *projector.Message) {
@@ -134,8 +134,8 @@ func (b *builder) addAsides(after int) {
 	}
 }
 
-// partialBefore reports whether what is still streaming is not there yet, and
-// had begun before a record.
+// partialBefore reports whether the streaming content is not in the messages yet, and
+// began before a record.
 func (b *builder) partialBefore(seq uint64) bool {
 	turn := b.tree.Turn
 	return !b.partial && turn != nil && turn.Step != nil && !turn.Step.Recorded && turn.Step.Streamed != nil &&

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// CallAnswer is what a person has said to a call.
+// CallAnswer is a person's answer to a call.
 type CallAnswer struct {
 	Failed bool // it is an error, or none has come in time
 }
@@ -35,9 +35,9 @@ func Answered(t *projector.Tree) map[string]CallAnswer {
 	return answered
 }
 
-// Resync is the part that tells a client which resumes from a sequence to load
-// the snapshot. It is in no log (see docs/reference/protocol.md#chat-streams): its reason is that of the session's
-// last one which is, or else crash_recovery. It describes the last checkpoint
+// Resync is the part that says to a client which resumes from a sequence to load
+// the snapshot. It is not in the log (see docs/reference/protocol.md#chat-streams). Its reason is
+// that of the session's last stored stream_resync, or crash_recovery. It describes the last checkpoint
 // that the client's records contain; without one its fields are "" and 0.
 func Resync(t *projector.Tree, from uint64) Frame {
 	chunk := &eventlog.StreamResync{

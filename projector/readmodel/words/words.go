@@ -1,4 +1,4 @@
-// Package words takes the words out of a text, whatever its script: what the
+// Package words splits a text of any script into words: what the
 // index finds memories by, what a local embedding is made of, and what a
 // question and a memory may share. All of them fold words alike, so that what
 // one finds is not strange to another.
@@ -29,8 +29,8 @@ func Of(text string) (all []string) {
 	return all
 }
 
-// Terms is Of for an index, which single characters would tell too little: of
-// a script without spaces two that stand side by side count as a word.
+// Terms is Of for an index, for which single characters are too little: in
+// a script without spaces, two adjacent characters count as a word.
 func Terms(text string) (all []string) {
 	each(text, func(word string, k kind) {
 		if k != unspaced {

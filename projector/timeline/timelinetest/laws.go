@@ -1,4 +1,4 @@
-// Package timelinetest holds the laws of timelines, for whoever has a log.
+// Package timelinetest checks the laws of timelines for the tests of any package with a log.
 package timelinetest
 
 import (
@@ -26,8 +26,8 @@ var (
 	goesOn = []timeline.Status{timeline.StatusOpen, timeline.StatusWaiting, timeline.StatusInterrupted}
 )
 
-// Laws checks that the timeline of records, struck ones too, is one: valid
-// behind each of them, true to the state's fold and to what is struck, and the
+// Laws checks that the timeline of records, truncated ones too, is one: valid
+// after each of them, true to the state's fold and to what is truncated, and the
 // same however it is asked for.
 func Laws(t require.TestingT, rnd *rand.Rand, records []eventlog.Record) {
 	if h, ok := t.(interface{ Helper() }); ok {
@@ -78,7 +78,7 @@ func valid(t require.TestingT, v timeline.View, state *projector.Tree) {
 			continue
 		}
 		parent, there := lanes[l.ParentSessionID]
-		require.True(t, there, "lane %s (%d) stands before its parent", l.SessionID, i)
+		require.True(t, there, "lane %s (%d) comes before its parent", l.SessionID, i)
 		require.Equal(t, parent+1, l.Depth)
 	}
 	ids := map[string]bool{}
@@ -146,16 +146,16 @@ func (f *follower) equals(t require.TestingT, v timeline.View) {
 	require.Equal(t, v.Lanes, f.lanes)
 	require.Len(t, f.spans, len(v.Spans))
 	for _, s := range v.Spans {
-		require.Equal(t, s, f.spans[s.ID], "what has changed was told")
+		require.Equal(t, s, f.spans[s.ID], "changes are reported")
 	}
 	require.Len(t, f.marks, len(v.Marks))
 	for _, m := range v.Marks {
-		require.Equal(t, m, f.marks[mark{m.Sequence, m.Kind}], "what has changed was told")
+		require.Equal(t, m, f.marks[mark{m.Sequence, m.Kind}], "changes are reported")
 	}
 }
 
-// tokens checks that what a model has said lies in exactly one span, which is
-// struck if the record is.
+// tokens checks that a model's text is in exactly one span, which is
+// truncated if the record is.
 func tokens(t require.TestingT, v timeline.View, records []eventlog.Record, state *projector.Tree) {
 	parked := map[uint64]bool{}
 	for _, p := range state.Parked {

@@ -34,7 +34,7 @@ type Client struct {
 // Reconnect forgets what a client keeps in memory only.
 func (c *Client) Reconnect() { c.blocks, c.inputs, c.Finished, c.Aborted = nil, nil, false, false }
 
-// Clone returns a client that can go on by itself.
+// Clone returns a client that can continue by itself.
 func (c *Client) Clone() *Client {
 	n := *c
 	n.blocks, n.inputs = maps.Clone(c.blocks), maps.Clone(c.inputs)
