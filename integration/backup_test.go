@@ -19,7 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
-// TestBackupAndRestore takes a backup of a daemon at work, and goes on with it in
+// TestBackupAndRestore takes a backup of a daemon at work, and continues with it in
 // another folder: with every sequence, a run that was under way, one that waits
 // for an approval, a fork, large payloads and a history that begins later.
 func TestBackupAndRestore(t *testing.T) {
@@ -86,7 +86,7 @@ func TestBackupAndRestore(t *testing.T) {
 		require.Equal(t, h.records[session], got[:len(h.records[session])], session)
 		require.Equal(t, "session_imported", got[len(h.records[session])].Type, session)
 	}
-	require.Eventually(t, func() bool { // its read models are made anew
+	require.Eventually(t, func() bool { // its read models are made again
 		_, page := d.get("/sessions?limit=200")
 		return page["total"] == float64(len(h.records))
 	}, time.Minute, 10*time.Millisecond)
@@ -105,7 +105,7 @@ func TestBackupAndRestore(t *testing.T) {
 	status, _ = d.get("/sessions/erased")
 	require.Equal(t, http.StatusNotFound, status)
 
-	// It goes on.
+	// It continues.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	f := follow(ctx, d.url, "live")

@@ -216,7 +216,7 @@ func TestDurabilityOfACluster(t *testing.T) {
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: num_replicas is 3, must be 1")
 
 	// Somebody has the servers compress what they keep, which they can't do
-	// safely; then takes replicas away behind our back.
+	// safely; then takes replicas away after our back.
 	segments, err := js.Stream(t.Context(), "HELIX_SEG_0")
 	require.NoError(t, err)
 	compressed := segments.CachedInfo().Config
@@ -264,7 +264,7 @@ func TestMemoryOnAClusterIsRefused(t *testing.T) {
 	require.Equal(t, eventlog.DurabilityMemory, openLog(t, nc, &jetstream.Options{ReadOnly: true}).Info().Durability)
 }
 
-// What was acknowledged survives the loss of a server, and appends go on.
+// What was acknowledged survives the loss of a server, and appends continue.
 func TestAReplicatedLogSurvivesAServer(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
@@ -305,7 +305,7 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 	})
 }
 
-// A leader that was cut off refuses a comparison behind what others took since.
+// A leader that was cut off refuses a comparison after what others took since.
 // That is no conflict: nobody is told that a session has gone back.
 func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
 	t.Parallel() // most of it is waiting

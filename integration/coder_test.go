@@ -38,7 +38,7 @@ func (d *daemon) last(session string, n int) []string {
 	return all[len(all)-n:]
 }
 
-// A node is killed while its agent builds a house of files. Another node goes on
+// A node is killed while its agent builds a house of files. Another node continues
 // with them, the house is forked, and each fork becomes another one.
 func TestAHouseOfFiles(t *testing.T) {
 	t.Parallel() // most of it is waiting

@@ -57,7 +57,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// daemon is helixd as a process of its own.
+// daemon is helixd as its own process.
 type daemon struct {
 	t    *testing.T
 	url  string

@@ -55,7 +55,7 @@ func TestDevTwice(t *testing.T) {
 			records := run("records", session)
 			require.Len(t, strings.Split(strings.TrimSpace(records), "\n"), len(d.records(session)))
 			require.Contains(t, records, "model_turn")
-			require.Eventually(t, func() bool { // the rows may be a moment behind
+			require.Eventually(t, func() bool { // the rows may be a moment after
 				return strings.Contains(run("sessions", "--agent", "planner", "--status", "completed"), session)
 			}, 2*time.Minute, 10*time.Millisecond)
 			require.NotContains(t, run("sessions", "--agent", "nobody"), session)
@@ -78,7 +78,7 @@ func TestDevTwice(t *testing.T) {
 	require.Contains(t, helixd(t, "version"), "helixd ")
 }
 
-// TestStopEndsStreams: an operator's stop ends at once, with a run going on
+// TestStopEndsStreams: an operator's stop ends at once, with a run continuing
 // and a client attached, and the run can be resumed.
 func TestStopEndsStreams(t *testing.T) {
 	w := newWorld(t)

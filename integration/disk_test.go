@@ -130,8 +130,8 @@ func (d *daemon) becomes(status int, path string) {
 	}, 2*time.Minute, 20*time.Millisecond, "%s does not become %d", path, status)
 }
 
-// arrived waits until the walker's run is over, and checks that it went on
-// where it was: nobody claimed it anew, and the tool was called once.
+// arrived waits until the walker's run is finished, and checks that it went on
+// where it was: nobody claimed it again, and the tool was called once.
 func arrived(t *testing.T, d *daemon, session string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -193,8 +193,8 @@ func TestANodeWithLittleRoomIsReadOnly(t *testing.T) {
 }
 
 // A disk that others fill up to the last byte stops the embedded server itself.
-// When there is room it begins anew, in the process: nothing that was
-// acknowledged is missing, and the run that waited goes on where it was.
+// When there is room it restarts, in the process: nothing that was
+// acknowledged is missing, and the run that waited continues where it was.
 func TestANodeOutlivesAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir, tool := smallFolder(t), newHeldTool(t)

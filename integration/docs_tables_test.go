@@ -210,7 +210,7 @@ func TestDocsTables(t *testing.T) {
 	}
 }
 
-// Every key has words of its own.
+// Every key has its own words.
 func TestDocsDescribeEveryKey(t *testing.T) {
 	for _, key := range configKeys(t) {
 		assert.NotEmpty(t, key.Text, "%s: its field in cmd/helixd/config has no comment", key.Path)

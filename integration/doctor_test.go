@@ -38,7 +38,7 @@ type diagnosis struct {
 	code               int
 }
 
-// doctor runs the command in a folder of its own.
+// doctor runs the command in its own folder.
 func doctor(t *testing.T, args ...string) (d diagnosis) {
 	t.Helper()
 	path, err := binary()

@@ -103,7 +103,7 @@ func (p *prisoner) untouched(t *testing.T) {
 
 // An agent tries to get out of its workspace, and to bring down what keeps it
 // there. Each try is refused or ended, with an error that says why; nothing
-// outside is read or written; and the daemon goes on.
+// outside is read or written; and the daemon continues.
 func TestEscapes(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	p := imprison(t)
@@ -188,7 +188,7 @@ func (p *prisoner) byLinks(t *testing.T) {
 }
 
 // byRaces uses files through a name that somebody else exchanges as fast as they
-// can, as another command could: a link to a folder of its own, and one to outside.
+// can, as another command could: a link to its own folder, and one to outside.
 func (p *prisoner) byRaces(t *testing.T) {
 	p.tries(t, write("real/loot", "mine"))
 	own, err := filepath.Glob(filepath.Join(p.dir, "workspaces", "trees", "*", "files", "*"))

@@ -137,7 +137,7 @@ func TestTheDemoIncidentIsReal(t *testing.T) {
 }
 
 // The demo session is imported once: its owner may erase it, and has none beside
-// agents of their own.
+// their own agents.
 func TestDevImportsTheDemoIncidentOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -22,7 +22,7 @@ const treeKills = 5
 
 // TestKillTree kills the daemon (SIGKILL) at random moments of sessions with
 // parallel tools, approvals, client tools and sub-agents, starts it again and
-// goes on: every session ends like one that was left alone.
+// continues: every session ends like one that was left alone.
 func TestKillTree(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	n := treeKills

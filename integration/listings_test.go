@@ -65,7 +65,7 @@ agents:
 	ask := func(token string, into any, args ...string) {
 		t.Helper()
 		var out string
-		require.Eventually(t, func() bool { // the rows may be a moment behind
+		require.Eventually(t, func() bool { // the rows may be a moment after
 			out = helixd(t, append(args, "--json", "--server", d.url, "--token", token)...)
 			var fresh readmodel.Fresh
 			require.NoError(t, json.Unmarshal([]byte(out), &fresh), out)

@@ -28,7 +28,7 @@ func fingerprint(text string) []float32 {
 }
 
 // A user wants to be forgotten. Behind the erasure of the user's memories no
-// file of the daemon holds a text or a vector of one, and behind that of the
+// file of the daemon holds a text or a vector of one, and after that of the
 // conversations nothing of what was said there.
 func TestAUserIsErasedDownToTheFiles(t *testing.T) {
 	t.Parallel() // most of it is waiting

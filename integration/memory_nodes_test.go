@@ -87,7 +87,7 @@ const (
 )
 
 // What a user tells an agent at one node, another agent knows at another node,
-// in a conversation of its own; nobody else's agents do; and it outlives the
+// in its own conversation; nobody else's agents do; and it outlives the
 // nodes.
 func TestAgentsRememberAUserOnAllNodes(t *testing.T) {
 	t.Parallel() // most of it is waiting
@@ -112,7 +112,7 @@ memory: {embedder: {provider: local}}`)
 	require.Equal(t, "I remember: ", other.say("stranger", "barkeeper", "bob", "Some tea, please."))
 	require.Equal(t, "I remember: ", other.say("nobody", "barkeeper", "", "Some tea, please."))
 
-	// The conversation goes on at the first node, and has been reminded once.
+	// The conversation continues at the first node, and has been reminded once.
 	require.Equal(t, "I remember: "+tea, one.say("evening", "barkeeper", "ada", "More tea, please."))
 
 	// That node is killed. What Ada tells meanwhile it knows when it is back,

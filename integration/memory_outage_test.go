@@ -85,7 +85,7 @@ func meaning(text string) []float32 {
 }
 
 // The embedder goes out in the middle of it all. Whatever is told is kept and
-// found by its words, also behind a crash; when the embedder is back, all have
+// found by its words, also after a crash; when the embedder is back, all have
 // their vectors, and each was computed once.
 func TestAnEmbeddingOutageLosesNothing(t *testing.T) {
 	t.Parallel() // most of it is waiting
@@ -117,7 +117,7 @@ memory: {embedder: {provider: openai, name: some-embedder, apiKey: none, baseURL
 	d.knows("ada", statuses{dog: complete})
 	finds("puppy", false, dog)
 
-	// From now on the embedder is out. Ada goes on with what she was telling, and
+	// From now on the embedder is out. Ada continues with what she was telling, and
 	// notices nothing.
 	e.out.Store(true)
 	d.tell("monday", "ada", tea)
@@ -151,7 +151,7 @@ memory: {embedder: {provider: openai, name: some-embedder, apiKey: none, baseURL
 		require.Equal(t, 1, e.times(text), text)
 	}
 
-	// The next outage mends itself.
+	// The next outage fixes itself.
 	d.stop()
 	d.env = append(d.env, "HELIX_MEMORY_PROCESS_EVERY=200ms")
 	e.out.Store(true)

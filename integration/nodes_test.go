@@ -161,7 +161,7 @@ const rollingRuns = 60
 // Nodes are stopped and started again, one after the other, while sessions are
 // begun on all of them: every request is answered at the first try, or at
 // another node where one is not there or not ready, every run comes to its end, and
-// no word of one is struck.
+// no word of one is truncated.
 func TestARollingRestartLosesNothing(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
@@ -264,7 +264,7 @@ func TestReadYourWritesAtAnyNode(t *testing.T) {
 	}
 }
 
-// A node is killed in mid-sentence; its runs go on at the others by themselves,
+// A node is killed in mid-sentence; its runs continue at the others by themselves,
 // and a client that follows at another node sees every surviving record once.
 func TestAKilledNodesRunsGoOn(t *testing.T) {
 	t.Parallel() // most of it is waiting

@@ -18,7 +18,7 @@ const (
 	found     = "/search?q=memorable&limit=200"
 )
 
-// overview is what a daemon answers about all of its sessions once all is over
+// overview is what a daemon answers about all of its sessions once all is finished
 // and in the rows.
 func (d *daemon) overview(sessions int) map[string]any {
 	d.t.Helper()
@@ -58,7 +58,7 @@ agents:
 		})
 		require.Equal(t, http.StatusOK, status, answer)
 		if i == sessions/2 {
-			d.kill() // while runs go on and rows are written
+			d.kill() // while runs continue and rows are written
 			d.start()
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestServiceManagerIsTold: a daemon tells the service manager that it serves
-// and when it reads its configuration anew, calls its watchdog, and tells that it stops; a SIGTERM is followed and is no
+// and when it reads its configuration again, calls its watchdog, and says that it stops; a SIGTERM is followed and is no
 // failure.
 func TestServiceManagerIsTold(t *testing.T) {
 	t.Parallel()

@@ -114,7 +114,7 @@ func (f *follower) event(id, name, data string) {
 	}
 }
 
-// records returns the session's records, struck ones included.
+// records returns the session's records, truncated ones included.
 func (d *daemon) records(session string) []eventlog.Record {
 	d.t.Helper()
 	resp, err := client.Get(d.url + "/sessions/" + strings.ReplaceAll(url.PathEscape(session), ".", "%2E") + "/records?dead=1")

@@ -28,7 +28,7 @@ func (d *daemon) subscribed(session string, body any) (subject string, urls []st
 	return answer["subject"].(string), urls, answer["creds"].(string)
 }
 
-// hears tells whether a client with the credentials hears what is appended.
+// hears says whether a client with the credentials hears what is appended.
 func (d *daemon) hears(session, url, creds, subject string) {
 	d.t.Helper()
 	nc, err := nats.Connect(url, nats.UserCredentialBytes([]byte(creds)), nats.NoReconnect(), nats.Timeout(time.Minute))

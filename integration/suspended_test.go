@@ -39,7 +39,7 @@ const (
 
 // Suspended sessions are records and nothing else (design: waiting costs
 // nothing): the loop that has suspended them keeps neither goroutines nor memory
-// for them, and another one goes on with them.
+// for them, and another one continues with them.
 func TestWaitingCostsNothing(t *testing.T) {
 	n := suspendedSessions
 	if s := os.Getenv("HELIX_SUSPENDED"); s != "" {

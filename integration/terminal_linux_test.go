@@ -19,7 +19,7 @@ import (
 // is written elsewhere.
 const terminalColumns = 200
 
-// terminal is a command that runs on a terminal of its own.
+// terminal is a command that runs on its own terminal.
 type terminal struct {
 	t    *testing.T
 	keys *os.File // what is typed, and shown

@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// secret stands in files of coders only.
+// secret is in files of coders only.
 const secret = "xyzzy-7f3a"
 
 // coders are agents whose files are kept in different ways: each writes a file,

@@ -43,7 +43,7 @@ func (t *trial) audit(stop <-chan struct{}) {
 			t.note("an answer that was wrong for a moment", "%s: %v", l.session, err)
 		}
 		for again := 1; err != nil; again++ {
-			if again > moment { // a read behind another node's is no loss, and a loss stays
+			if again > moment { // a read after another node's is no loss, and a loss stays
 				t.broken(l, fmt.Errorf("in an audit: %w", err))
 				return
 			}

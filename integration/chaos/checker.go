@@ -19,7 +19,7 @@ import (
 const checkers = 4
 
 // check holds all that was promised against what every node says, when all is
-// at rest.
+// idle.
 func (t *trial) check() error {
 	all := t.all()
 	t.say("checking %d sessions", len(all))
@@ -58,7 +58,7 @@ func (t *trial) check() error {
 		return nil
 	}
 	calls, runs := t.tools.count()
-	t.say("%d sessions, %d records, %d of them struck; %d appends and %d runs acknowledged; %d claims; %d tool calls made %d times; readers got %d chunks",
+	t.say("%d sessions, %d records, %d of them truncated; %d appends and %d runs acknowledged; %d claims; %d tool calls made %d times; readers got %d chunks",
 		len(all), total.records, total.struck, total.acks, total.runs, total.claims, calls, runs, total.shown)
 	t.say("noted: %s", t.noted())
 	return nil
@@ -101,7 +101,7 @@ func (t *trial) broken(l *ledger, err error) {
 	t.violate(l.session, sequences, "%v", err)
 }
 
-// checkSession checks one session at rest on all nodes.
+// checkSession checks one session idle on all nodes.
 func (t *trial) checkSession(l *ledger) (f figures, err error) {
 	var raw, lines []byte
 	for i, n := range t.cluster {
@@ -165,7 +165,7 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 	return f, nil
 }
 
-// say asks a node at rest. Only one that is busy with something else may need
+// say asks a node idle. Only one that is busy with something else may need
 // more than one try.
 func (n *node) say(path string) (a answer) {
 	for range 5 {

@@ -91,7 +91,7 @@ func plan(o options) []fault {
 	return all
 }
 
-// breakAll breaks one thing after the other, and returns when the time is over
+// breakAll breaks one thing after the other, and returns when the time is finished
 // and all is healed.
 func (t *trial) breakAll() {
 	began := time.Now()
@@ -219,12 +219,12 @@ func (t *trial) breakLinks(f fault, say func(string, ...any)) {
 	say("%s: healed", what)
 }
 
-// readyAgain is how long a node may take to go on when its disk has room again,
+// readyAgain is how long a node may take to continue when its disk has room again,
 // unless it lacks the others.
 const readyAgain = 20 * time.Second
 
 // fillDisk fills a node's disk. When there is room again, the node continues by itself.
-// One that can't is started anew, as its operator would.
+// One that can't is started again, as its operator would.
 func (t *trial) fillDisk(n *node, f fault, say func(string, ...any)) error {
 	say("%s: disk full for %s", n.name, f.lasts)
 	n.expectEnd()

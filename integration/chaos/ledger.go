@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/integration/evidence"
 )
 
-// ledger is what a session was promised: whatever was answered to somebody, and
-// what readers were shown.
+// ledger is what a session was promised: the answers to requests, and
+// the chunks that readers got.
 type ledger struct {
 	session string
 	agent   string // empty: outside producers write it
@@ -21,14 +21,14 @@ type ledger struct {
 	mu       sync.Mutex
 	created  bool // an answer says that it is there
 	acks     []evidence.Ack
-	unsure   map[string]bool // texts that were sent, and of which nobody knows yet
-	runs     []string        // that were said to have begun
+	unsure   map[string]bool // texts that were sent without an answer so far
+	runs     []string        // that were acknowledged as begun
 	accepted []string        // calls whose answer was accepted
-	stopped  bool            // somebody has interrupted it
-	ended    bool            // somebody was told that it has ended
+	stopped  bool            // it was interrupted
+	ended    bool            // a client got its end
 	readers  []*reader
 	audited  audited
-	doing    string // what it waits for, to be told if that lasts
+	doing    string // what it waits for, to be reported if that lasts
 }
 
 // promised returns what was acknowledged so far. l.mu is held.
@@ -81,7 +81,7 @@ func (l *ledger) isCreated() bool {
 	return l.created
 }
 
-// waiting tells of the sessions that have not come to their end.
+// waiting reports the sessions that are not finished.
 func (t *trial) waiting() string {
 	var out []string
 	for _, l := range t.all() {

@@ -23,7 +23,7 @@ const (
 	byBoth
 )
 
-// producer appends chunks to a session from outside, and goes on until it is
+// producer appends chunks to a session from outside, and continues until it is
 // told what became of each append.
 type producer struct {
 	t    *trial
@@ -119,7 +119,7 @@ func (p *producer) append() bool {
 		case p.how == byExpected && unsure && a.code == "SEQUENCE_CONFLICT":
 			return p.find(texts, a.detail.Head)
 		default:
-			p.t.violate(p.l.session, []uint64{p.head}, "the only producer appended behind %d and was answered %s", p.head, a)
+			p.t.violate(p.l.session, []uint64{p.head}, "the only producer appended after %d and was answered %s", p.head, a)
 			return false
 		}
 		if !p.t.sleep(20*time.Millisecond + time.Duration(p.rand.Int64N(int64(300*time.Millisecond)))) {
@@ -139,7 +139,7 @@ func (p *producer) done(a evidence.Ack) {
 	})
 }
 
-// find looks for an append of which the answer was lost, and behind which the
+// find looks for an append of which the answer was lost, and after which the
 // session has gone on to head: nobody else writes there, so it is that append.
 func (p *producer) find(texts []string, head uint64) bool {
 	for p.t.ctx.Err() == nil {

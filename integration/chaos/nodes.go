@@ -21,7 +21,7 @@ import (
 // readyWithin is how long nodes may take to get ready once nothing is broken.
 const readyWithin = 3 * time.Minute
 
-// node is a helixd as a process of its own.
+// node is a helixd as its own process.
 type node struct {
 	t      *trial
 	name   string
@@ -127,7 +127,7 @@ func (n *node) start() error {
 func (n *node) wait(cmd *exec.Cmd, ended chan struct{}) {
 	err := cmd.Wait()
 	n.mu.Lock()
-	mayEnd := n.mayEnd // before anybody starts it anew
+	mayEnd := n.mayEnd // before anybody starts it again
 	n.mu.Unlock()
 	close(ended)
 	if !mayEnd {

@@ -26,7 +26,7 @@ type proxy struct {
 // not around the link.
 const linkHost = "127.0.0.2"
 
-// newProxy returns a link to a target, from a port of its own, which the system
+// newProxy returns a link to a target, from its own port, which the system
 // gives and no target has: see linkHost.
 func newProxy(target string) (*proxy, error) {
 	l, err := net.Listen("tcp", linkHost+":0")
@@ -122,7 +122,7 @@ func (p *proxy) sever() {
 	}
 }
 
-// stall holds back all bytes, in both directions; nobody is told.
+// stall holds back all bytes, in both directions; without an error.
 func (p *proxy) stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

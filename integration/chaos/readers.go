@@ -163,7 +163,7 @@ func (r *reader) connect(ctx context.Context) {
 		}
 		return
 	default:
-		r.t.violate(r.l.session, nil, "GET /sse behind %d is answered %s", r.last(), resp.Status)
+		r.t.violate(r.l.session, nil, "GET /sse after %d is answered %s", r.last(), resp.Status)
 		return
 	}
 	evidence.Events(resp.Body, func() { idle.Reset(idleWithin) }, r.event)

@@ -32,7 +32,7 @@ func (t *trial) rightEnd(l *ledger, tree *projector.Tree) error {
 	if tree.Status != projector.SessionCompleted {
 		return evidence.Wrong(nil, "it is %s", tree.Status)
 	}
-	if l.stopped { // the stop strikes what was being said, and the model says it anew
+	if l.stopped { // the stop truncates what was being said, and the model says it again
 		return nil
 	}
 	raw, err := json.Marshal(tree)

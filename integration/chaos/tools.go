@@ -84,7 +84,7 @@ func (s *tools) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // again returns an error if a call was begun again after its result was recorded.
-// Where a node can go on that the others take for dead, it may be.
+// Where a node can continue that the others take for dead, it may be.
 func (s *tools) again(records []eventlog.Record) error {
 	if s.t.nodes > 1 || slices.Contains(s.t.faults, kindFreeze) {
 		return nil

@@ -267,7 +267,7 @@ func (t *trial) violate(session string, sequences []uint64, format string, args 
 	t.fail(v)
 }
 
-// sleep waits, and reports whether the trial goes on.
+// sleep waits, and reports whether the trial continues.
 func (t *trial) sleep(d time.Duration) bool { return sleep(t.ctx, d) }
 
 func sleep(ctx context.Context, d time.Duration) bool {

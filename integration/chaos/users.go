@@ -84,7 +84,7 @@ func (u *user) play(session, agent string) {
 	}
 }
 
-// answer answers what the session waits for, and has it go on.
+// answer answers what the session waits for, and has it continue.
 func (u *user) answer(l *ledger) bool {
 	var now struct {
 		PendingToolCalls []struct{ ToolCallID, Kind string }
@@ -111,7 +111,7 @@ func (u *user) answer(l *ledger) bool {
 	return true
 }
 
-// resume has a session go on. Whether it does is seen later.
+// resume has a session continue. Whether it does is seen later.
 func (u *user) resume(l *ledger) {
 	u.ask(l, "/resume", map[string]any{"sessionId": l.session}, "ALREADY_COMPLETED", "ALREADY_RUNNING")
 }

@@ -18,7 +18,7 @@ import (
 // readyWithin is how long a daemon may take to start.
 const readyWithin = 2 * time.Minute
 
-// daemon is helixd as a process of its own.
+// daemon is helixd as its own process.
 type daemon struct {
 	url    string
 	client *http.Client

@@ -17,7 +17,7 @@ func (d *daemon) run(ctx context.Context, session string) error {
 	return d.insist(ctx, "/start", map[string]any{"sessionId": session, "agentType": "writer", "message": prompt(session)})
 }
 
-// begin makes a session that goes on for ever.
+// begin makes a session that continues for ever.
 func (d *daemon) begin(ctx context.Context, session string) error {
 	return d.insist(ctx, "/sessions/"+session+"/chunks", map[string]any{
 		"type": "custom", "eventName": "begun", "data": 1, "agentId": session, "agentType": "writer", "timestamp": 1, "step": 1,
@@ -119,7 +119,7 @@ func readStream(r io.Reader, hear func(chunk) error) error {
 	}
 }
 
-// member returns the text behind the mark, up to the next quotation mark.
+// member returns the text after the mark, up to the next quotation mark.
 func member(line []byte, mark string) []byte {
 	_, rest, _ := bytes.Cut(line, []byte(mark))
 	text, _, _ := bytes.Cut(rest, []byte(`"`))

@@ -20,7 +20,7 @@ const (
 	blockPorts = 200
 )
 
-// given is where this process goes on, and the blocks that it has.
+// given is where this process continues, and the blocks that it has.
 var given struct {
 	sync.Mutex
 	next, end int

@@ -11,10 +11,10 @@
 //   - any language followed by a file's name (```yaml helix.yaml): a file of
 //     that name in the page's folder.
 //
-// Other blocks are to be read only. A block behind <!-- not run: why --> is not
+// Other blocks are to be read only. A block after <!-- not run: why --> is not
 // run either, and counted.
 //
-// Each page has a folder of its own with nothing in it, and where the system
-// lets it a network of its own, so that the ports it names are free. What its
+// Each page has its own folder with nothing in it, and where the system
+// lets it its own network, so that the ports it names are free. What its
 // shell started ends with it.
 package docs

@@ -82,13 +82,13 @@ func (k *keys) walk(prefix, name string) {
 		if k.structs[inner] != nil {
 			k.walk(path+suffix+".", inner)
 		}
-		if len(k.out) == before { // it has no keys of its own
+		if len(k.out) == before { // it has no its own keys
 			k.out = append(k.out, Key{path + suffix, text})
 		}
 	}
 }
 
-// elem is a type's name, and what stands in a path for a key or an index.
+// elem is a type's name, and what is in a path for a key or an index.
 func elem(t ast.Expr) (name, suffix string) {
 	switch t := t.(type) {
 	case *ast.Ident:

@@ -25,7 +25,7 @@ type Block struct {
 type Command struct {
 	Line int
 	Text string
-	// Output is what the page shows behind it.
+	// Output is what the page shows after it.
 	Output string
 	// Shown is whether the page shows output at all.
 	Shown bool

@@ -25,7 +25,7 @@ type Shell struct {
 	close sync.Once
 }
 
-// Isolated says whether this system gives a page a network of its own.
+// Isolated says whether this system gives a page its own network.
 func Isolated() bool {
 	return exec.Command("unshare", "-rn", "ip", "link", "set", "lo", "up").Run() == nil
 }

@@ -1,4 +1,4 @@
-// Package evidence holds what clients of helixd were told against what its log
-// has: for the programs beside it that put a load on nodes. It knows of no
+// Package evidence compares the answers that clients of helixd got with the records in its
+// log, for the programs beside it that put a load on nodes. It knows of no
 // process and no connection.
 package evidence

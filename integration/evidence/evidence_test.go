@@ -45,7 +45,7 @@ func TestWhatIsNoticedInALog(t *testing.T) {
 		"a lost one":     {[]eventlog.Record{one}, `"p.2 " was acknowledged at 12 and is lost`},
 		"one elsewhere":  {[]eventlog.Record{one, said(t, 14, "p.2 ")}, "stands at 14"},
 		"one twice":      {[]eventlog.Record{one, two, said(t, 14, "p.2 ")}, "is there twice"},
-		"another order":  {[]eventlog.Record{one, two, said(t, 13, "p.4 "), said(t, 14, "p.3 ")}, "stands behind number 4"},
+		"another order":  {[]eventlog.Record{one, two, said(t, 13, "p.4 "), said(t, 14, "p.3 ")}, "comes after number 4"},
 		"a foreign one":  {[]eventlog.Record{one, two, said(t, 13, "p.9 ")}, "nobody wrote"},
 		"going back":     {[]eventlog.Record{one, two, said(t, 12, "p.3 ")}, "order"},
 		"a fenced write": {[]eventlog.Record{one, two, claim(t, 21, "old"), claim(t, 22, "new"), late}, "fencing"},
@@ -57,7 +57,7 @@ func TestWhatIsNoticedInALog(t *testing.T) {
 }
 
 // The checker notices what a reader lacks and what it should not have got;
-// what is struck it may have seen or not.
+// what is truncated it may have seen or not.
 func TestWhatIsNoticedOfAReader(t *testing.T) {
 	records := []eventlog.Record{said(t, 1, "a.1 "), said(t, 2, "a.2 "), said(t, 3, "a.3 ")}
 	dead := eventlog.Dead{{AgentID: "s", From: 2, To: 2, Scope: eventlog.ScopeContent}}

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Ack is an append that was answered. Its records stand at First to Last,
+// Ack is an append that was answered. Its records are at First to Last,
 // without gaps.
 type Ack struct {
 	First, Last uint64
@@ -19,13 +19,13 @@ type Ack struct {
 type Promises struct {
 	Session  string
 	Acks     []Ack
-	Runs     []string        // that were said to have begun
+	Runs     []string        // that were acknowledged as begun
 	Accepted []string        // calls whose answer was accepted
 	Written  map[string]bool // texts that may be there, beside those of Acks; nil: an agent writes
 }
 
 // Hold checks a session's records: all that was acknowledged is there, once,
-// where it was said to be; one order; no fenced write; nothing that nobody
+// at the acknowledged place; one order; no fenced write; no record that no client
 // wrote.
 func (p Promises) Hold(records []eventlog.Record) error {
 	var found error
@@ -67,7 +67,7 @@ func (p Promises) Hold(records []eventlog.Record) error {
 		dot := strings.LastIndexByte(text, '.')
 		_, _ = fmt.Sscanf(text[dot+1:], "%d", &n)
 		if who := text[:dot]; n <= last[who] {
-			return Wrong([]uint64{r.Sequence}, "%q stands behind number %d of the same producer", text, last[who])
+			return Wrong([]uint64{r.Sequence}, "%q comes after number %d of the same producer", text, last[who])
 		} else {
 			last[who] = n
 		}
@@ -78,7 +78,7 @@ func (p Promises) Hold(records []eventlog.Record) error {
 			if got, ok := at[text]; !ok {
 				return Wrong([]uint64{want}, "%q was acknowledged at %d and is lost", text, want)
 			} else if got != want {
-				return Wrong([]uint64{want, got}, "%q was acknowledged at %d and stands at %d", text, want, got)
+				return Wrong([]uint64{want, got}, "%q was acknowledged at %d and is at %d", text, want, got)
 			}
 			delete(at, text)
 		}

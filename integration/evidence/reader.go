@@ -9,7 +9,7 @@ import (
 )
 
 // Reader is what a client of GET /sse has got so far, over any number of
-// connections, each behind the last chunk of the one before.
+// connections, each after the last chunk of the one before.
 type Reader struct {
 	Seen []Shown
 	// Over is set by the end of the stream, not by one of a run that waits.
@@ -26,7 +26,7 @@ func (r *Reader) Last() uint64 {
 
 // Take takes an event. It reports whether nothing follows on its connection.
 // The error is a *Problem: a malformed event, or a chunk that does not come
-// behind the last one.
+// after the last one.
 func (r *Reader) Take(e Event) (last bool, err error) {
 	var body struct {
 		Type, Status string
@@ -40,11 +40,11 @@ func (r *Reader) Take(e Event) (last bool, err error) {
 	switch e.Name {
 	case "chunk":
 		if last := r.Last(); body.Sequence <= last {
-			return true, Wrong([]uint64{last, body.Sequence}, "a reader got %d behind %d", body.Sequence, last)
+			return true, Wrong([]uint64{last, body.Sequence}, "a reader got %d after %d", body.Sequence, last)
 		}
 		r.Seen = append(r.Seen, Shown{body.Sequence, Hash(body.Chunk)})
 	case "end", "error":
-		r.Over = body.Status == "" // else it waits, and goes on later
+		r.Over = body.Status == "" // else it waits, and continues later
 		return true, nil
 	}
 	return false, nil

@@ -35,7 +35,7 @@ func Parse(raw []byte) ([]eventlog.Record, error) {
 	return out, nil
 }
 
-// DeadOf returns what records say was struck.
+// DeadOf returns what records say was truncated.
 func DeadOf(records []eventlog.Record) (dead eventlog.Dead, err error) {
 	for _, r := range records {
 		if err := dead.Mark(r); err != nil {

@@ -78,7 +78,7 @@ func start() int {
 	return 0
 }
 
-// progress tells who watches how far it is.
+// progress says who watches how far it is.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "  %s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }

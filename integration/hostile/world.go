@@ -184,7 +184,7 @@ func (w *world) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// during is what the victim sees while something goes on, for at least so long.
+// during is what the victim sees while something continues, for at least so long.
 func (w *world) during(ctx context.Context, l *load, name string, least time.Duration, do func(context.Context) error) row {
 	l.reset()
 	r := row{attack: name}

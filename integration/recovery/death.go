@@ -30,7 +30,7 @@ type takeover struct {
 	silences              samples // between a client's last chunk of the old node and its first of the new one
 }
 
-// takeovers ends a node as often as wanted, and measures how its runs go on at
+// takeovers ends a node as often as wanted, and measures how its runs continue at
 // the others. prepare, if any, is called before each time.
 func (b *bench) takeovers(d *deployment.Deployment, what string, victim *deployment.Node, e ending, prepare func() error) error {
 	var all takeover
@@ -120,7 +120,7 @@ func (b *bench) takeover(d *deployment.Deployment, victim *deployment.Node, e en
 	return b.revive(d, victim)
 }
 
-// lookEvery is how seldom a claim is looked for: the record tells when it was.
+// lookEvery is how seldom a claim is looked for: the record says when it was.
 const lookEvery = 400 * time.Millisecond
 
 // claimed waits until another node than the first has claimed a run.

@@ -8,7 +8,7 @@ import (
 )
 
 // embedded measures three nodes whose embedded servers keep the log together.
-// Each thing is measured on nodes of its own, so that what one has left behind
+// Each thing is measured on its own nodes, so that what one has left behind
 // does not slow the next one.
 func (b *bench) embedded() error {
 	for _, e := range []struct {
@@ -54,7 +54,7 @@ func (b *bench) embeddedLeader(d *deployment.Deployment) error {
 	})
 }
 
-// onEmbedded runs three nodes with a cluster of their own.
+// onEmbedded runs three nodes with their own cluster.
 func (b *bench) onEmbedded(do func(*deployment.Deployment) error) error {
 	b.clusters++
 	dir, err := b.dir(fmt.Sprint("embedded-", b.clusters))
@@ -66,7 +66,7 @@ func (b *bench) onEmbedded(do func(*deployment.Deployment) error) error {
 		return err
 	}
 	defer d.Close()
-	say("starting three nodes with a cluster of their own")
+	say("starting three nodes with their own cluster")
 	if err := d.Start(b.ctx); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const (
 	producerPace = 20 * time.Millisecond
 )
 
-// producer appends to a session of its own.
+// producer appends to its own session.
 type producer struct {
 	session string
 	url     string // of its node

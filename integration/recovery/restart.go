@@ -88,7 +88,7 @@ func (b *bench) restart() error {
 		if err != nil {
 			return err
 		}
-		if err := b.wait(w.session+" does not go on", func() (bool, error) { return w.saidAfter(claim.Sequence), w.failure() }); err != nil {
+		if err := b.wait(w.session+" does not continue", func() (bool, error) { return w.saidAfter(claim.Sequence), w.failure() }); err != nil {
 			return err
 		}
 		_, behind, _ := w.around(claim.Sequence)

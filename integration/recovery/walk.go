@@ -95,7 +95,7 @@ func (b *bench) wait(what string, f func() (bool, error)) error {
 	}
 }
 
-// follow reads the run's stream until ctx ends; where it breaks off it goes on.
+// follow reads the run's stream until ctx ends; where it breaks off it continues.
 func (w *walk) follow(ctx context.Context) {
 	defer close(w.ended)
 	for ctx.Err() == nil && w.failure() == nil {
@@ -174,15 +174,15 @@ func (w *walk) last() (s sighting) {
 // said is the chunk type of a model's words.
 const said = "text_delta"
 
-// saidAfter reports whether the client has got words that came behind a
+// saidAfter reports whether the client has got words that came after a
 // sequence.
 func (w *walk) saidAfter(sequence uint64) bool {
 	_, _, words := w.around(sequence)
 	return words.sequence > 0
 }
 
-// around returns what the client has got last up to a sequence, first behind
-// it, and the first words behind it.
+// around returns what the client has got last up to a sequence, first after
+// it, and the first words after it.
 func (w *walk) around(sequence uint64) (before, behind, words sighting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,7 +26,7 @@ var (
 	everySecond = mode{"interval=1s", time.Second, "everysec"}
 )
 
-// helix is a helixd log on a server of its own in this process, and an
+// helix is a helixd log on its own server in this process, and an
 // ordinary connection to that server.
 type helix struct {
 	mode

@@ -22,7 +22,7 @@ type pace struct {
 // may take; then the store counts as broken.
 const stuckLimit = 10 * time.Second
 
-// appendFunc stores chunks behind what it has stored of the session and
+// appendFunc stores chunks after what it has stored of the session and
 // returns when they are acknowledged. first is the first one's number.
 type appendFunc func(ctx context.Context, session, first, n int) error
 

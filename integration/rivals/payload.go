@@ -14,12 +14,12 @@ const payloadBytes = 221
 const indexDigits = 8
 
 // template makes the chunks of one session: text deltas of one size, each
-// with its number and a text of its own, so that a reader can tell which one
+// with its number and its own text, so that a reader can tell which one
 // it has and nothing compresses better than text does.
 type template struct {
 	entry eventlog.Entry
 	at    int // of the number
-	text  int // bytes of text behind it
+	text  int // bytes of text after it
 }
 
 // soup is what texts are cut from.

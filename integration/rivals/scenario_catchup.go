@@ -31,7 +31,7 @@ func catchUpAmongOthers(ctx context.Context, b *bench) error {
 	return catchUp(ctx, b, what, records, pick(b, 101, 21), func(batch func(foreign, ours int) error) error {
 		batches, done := foreign/importBatch, 0
 		for i := range batches {
-			// The records of ours behind this batch, so that they are spread.
+			// The records of ours after this batch, so that they are spread.
 			upTo := records * (i + 1) / batches
 			if err := batch(importBatch, upTo-done); err != nil {
 				return err

@@ -12,7 +12,7 @@ const (
 )
 
 // runHTTP compares servers that producers and web clients reach over HTTP. Both are
-// processes of their own and answer when what they acknowledge is on the disk. They
+// their own processes and answer when what they acknowledge is on the disk. They
 // take turns.
 func runHTTP(ctx context.Context, b *bench) error {
 	h := &httpRun{bench: b}

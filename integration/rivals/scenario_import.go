@@ -43,7 +43,7 @@ func importInto(ctx context.Context, b *bench, m mode) error {
 	defer r.discard()
 	hs := h.sessions(2)
 
-	// Every turn has a session of its own.
+	// Every turn has its own session.
 	var rates [4]float64
 	var turns [4]int
 	rawCounts, redisCounts, ourCounts := make([]int, 4), make([]int, 2), make([]int, 2)

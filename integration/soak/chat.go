@@ -88,12 +88,12 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 		switch {
 		case slow: // the same once more
 			continue
-		case again: // the disk took so long that the run began anew: so does the message
+		case again: // the disk took so long that the run began again: so does the message
 			sure, last, anew = "", client.ChatPosition{}, true
 			s.count(func(c *counts) { c.resyncs++ })
 		case finished:
 			return text, true
-		case cut > 0 && !some && anew && sure == "": // it was said anew before this client was back
+		case cut > 0 && !some && anew && sure == "": // it was said again before this client was back
 			return s.saidLast(session)
 		case cut > 0 && !some: // nothing is left
 			return sure, true

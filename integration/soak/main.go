@@ -1,6 +1,6 @@
 //go:build unix
 
-// Command soak keeps a daemon under a steady load, and tells whether its memory,
+// Command soak keeps a daemon under a steady load, and says whether its memory,
 // its goroutines and its files stay at their level, and whether a record was lost
 // or repeated.
 //

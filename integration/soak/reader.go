@@ -68,7 +68,7 @@ func (r *reader) connect(ctx context.Context) {
 		return
 	}
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET /sse behind %d: %s", r.Last(), resp.Status)
+		err = fmt.Errorf("GET /sse after %d: %s", r.Last(), resp.Status)
 	}
 	if err != nil {
 		if ctx.Err() == nil {

@@ -32,7 +32,7 @@ func (s *soak) report(found []error) {
 		row(x.at.Round(time.Second).String(), x, fmt.Sprintf("%.0f%%", 100*cores))
 		last = x
 	}
-	row("idle behind", w.after, "")
+	row("idle after", w.after, "")
 	fmt.Println()
 	for _, m := range measures {
 		if early, late, ok := levels(w.samples, s.span, m.of); ok {
@@ -41,7 +41,7 @@ func (s *soak) report(found []error) {
 	}
 	c := s.counts
 	fmt.Printf("%d sessions ended and are right, with %d records; readers got %d chunks over %d connections\n", c.sessions, c.records, c.shown, c.reconnects)
-	fmt.Printf("%d appends, %d runs, %d answers to calls, %d interrupts (%d of them not met within 5 s), %d chat turns (%d said anew behind a slow disk), %d forks, %d erasures, %d listings and searches; %d requests were made again that the log had not answered in time\n",
+	fmt.Printf("%d appends, %d runs, %d answers to calls, %d interrupts (%d of them not met within 5 s), %d chat turns (%d repeated after a slow disk), %d forks, %d erasures, %d listings and searches; %d requests were made again that the log had not answered in time\n",
 		c.appends, c.runs, c.approvals, c.interrupts, c.late, c.chats, c.resyncs, c.forks, c.erased, c.listed, c.again)
 	fmt.Printf("an append took %s; an interrupt %s\n", quantiles(s.appends), quantiles(s.stops))
 	for _, err := range found {

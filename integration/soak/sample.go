@@ -18,7 +18,7 @@ import (
 type sample struct {
 	at         time.Duration // since the load began
 	resident   float64
-	heap       float64 // in use behind a garbage collection, without cache
+	heap       float64 // in use after a garbage collection, without cache
 	cache      float64 // what NATS keeps of its blocks: it comes and goes with what is read
 	goroutines float64
 	files      float64

@@ -158,7 +158,7 @@ func (s *soak) begin() error {
 	return s.watch.idleBefore(s.ctx)
 }
 
-// load keeps so many sessions under way, until the time is over.
+// load keeps so many sessions under way, until the time is finished.
 func (s *soak) load() error {
 	s.say("load")
 	s.watch.start()
@@ -282,7 +282,7 @@ func (s *soak) count(f func(c *counts)) {
 	f(&s.counts)
 }
 
-// sleep waits, and reports whether ctx goes on.
+// sleep waits, and reports whether ctx continues.
 func (s *soak) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

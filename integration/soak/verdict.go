@@ -21,7 +21,7 @@ type measure struct {
 	of    func(sample) float64
 	share float64
 	some  float64
-	// idle is how much higher it may be behind the load than before it; the log
+	// idle is how much higher it may be after the load than before it; the log
 	// has grown meanwhile. Negative: not judged, the Go runtime keeps memory.
 	idle float64
 	// least is the shortest run in which it is judged: what fills up slowly
@@ -52,7 +52,7 @@ var measures = []measure{
 // a minute or two.
 func warmUp(span time.Duration) time.Duration { return max(span/6, min(90*time.Second, span/2)) }
 
-// levels are those of the first and of the last third of the samples behind the
+// levels are those of the first and of the last third of the samples after the
 // warm-up: their lower quartiles, for what is kept is there in every sample, and
 // what is under way makes peaks.
 func levels(samples []sample, span time.Duration, of func(sample) float64) (early, late float64, ok bool) {
@@ -103,7 +103,7 @@ func flat(samples []sample, span time.Duration) (found []error) {
 func backAt(before, after sample) (found []error) {
 	for _, m := range measures {
 		if a, b := m.of(before), m.of(after); m.idle >= 0 && b > a+m.idle {
-			found = append(found, &leak{fmt.Sprintf("%s does not come back: %.0f before the load, %.0f behind it", m.name, a, b)})
+			found = append(found, &leak{fmt.Sprintf("%s does not come back: %.0f before the load, %.0f after it", m.name, a, b)})
 		}
 	}
 	return found

@@ -94,7 +94,7 @@ func (w *watch) idleBefore(ctx context.Context) (err error) {
 	return err
 }
 
-// idleAfter looks at it behind the load.
+// idleAfter samples it after the load.
 func (w *watch) idleAfter(ctx context.Context) (err error) {
 	if w.after, err = w.rest(ctx, func(x sample) bool { return len(backAt(w.before, x)) == 0 }); err != nil {
 		return err

@@ -73,7 +73,7 @@ func (s *soak) work(session string, r *rand.Rand) {
 	}
 }
 
-// answer answers what a run waits for, and has it go on.
+// answer answers what a run waits for, and has it continue.
 func (s *soak) answer(l *ledger) bool {
 	var now api.SessionSummary
 	err := s.patiently(func() (err error) { now, err = s.api.Session(s.ctx, l.session); return err })

@@ -93,7 +93,7 @@ func (c *client) connect() (entered bool) {
 	case resp.StatusCode >= 500:
 		return false
 	default:
-		c.crowd.violate("client %d of %s, behind %d: %s", c.number, c.session, last, resp.Status)
+		c.crowd.violate("client %d of %s, after %d: %s", c.number, c.session, last, resp.Status)
 		return false
 	}
 	c.entered()

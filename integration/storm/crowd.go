@@ -17,7 +17,7 @@ const crowdArgument = "crowd"
 // joiners is how many clients of a crowd come at the same time.
 const joiners = 32
 
-// crowd is many clients in a process of their own, so that the nodes' memory,
+// crowd is many clients in their own process, so that the nodes' memory,
 // and theirs, can be told apart.
 type crowd struct {
 	sessions int

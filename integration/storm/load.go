@@ -62,7 +62,7 @@ func (l *load) keepPace(ctx, whole context.Context) {
 		l.busy.Go(func() {
 			for phase := l.every * time.Duration(i) / time.Duration(len(l.all)); sleep(ctx, phase) == nil; phase = l.every {
 				if l.append(whole, p, i) != nil {
-					return // the whole is over
+					return // the whole is finished
 				}
 			}
 		})

@@ -33,7 +33,7 @@ type timeRow struct {
 type lookRow struct {
 	what      string
 	seen      span
-	afterward []float64 // MiB; nil: something was going on
+	afterward []float64 // MiB; nil: something was continuing
 }
 
 func newReport(o options, files uint64) *report { return &report{options: o, files: files} }
