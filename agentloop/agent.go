@@ -31,7 +31,7 @@ type Agent struct {
 
 	// InputSchema is the JSON Schema (of an object) of what the agent takes
 	// as a sub-agent; nil: {"message": string}. Its first user message is the
-	// member message if that is all there is, else the JSON.
+	// member message if there is no other member, otherwise the JSON.
 	InputSchema json.RawMessage
 	// SubAgents are agents of the same loop that the model may hand a task
 	// to, as tools subagent__{name}. Each must have an OutputSchema.
@@ -43,7 +43,7 @@ type Agent struct {
 	RemoteAgents []RemoteAgent
 	// Recall, if set, reminds the agent at the beginning of each turn, once.
 	Recall Recaller
-	// Hooks, if set, are told of what sessions of the agent do, and those of
+	// Hooks, if set, are notified of what sessions of the agent do, and those of
 	// its sub-agents.
 	Hooks *Hooks
 	// Workspace, if set, gives each session files, and maybe commands.

@@ -68,8 +68,7 @@ func (c *Call) Emit(ctx context.Context, name string, data any) error {
 }
 
 // RecordUsage counts something that the call has used: amount is added to what
-// the tool has recorded under the name (facts 3.6, source type; an id of at
-// most 256 bytes, one of few). It returns when that is durable. It counts
+// the tool has recorded under the name. It returns when that is durable. It counts
 // also if the call fails, and again if the call is executed again.
 func (c *Call) RecordUsage(ctx context.Context, name string, amount float64) error {
 	return c.host.RecordUsage(ctx, name, amount)

@@ -15,12 +15,10 @@ const (
 	CodeToolOutput = "tool_output_invalid"
 	CodeInternal   = "internal_error"
 	CodeAborted    = "aborted"
-	// CodeSessionExpired is of a session that a sweep has given up (document
-	// 004, expiredSessionCleanup).
+	// CodeSessionExpired is of a session that a sweep has given up.
 	CodeSessionExpired = "session_expired"
 
-	// Of calls that waited for a person (document 000,
-	// CLIENT_TOOL_ERROR_CODES, and facts 2.3).
+	// Of calls that waited for a person (see docs/reference/protocol.md#suspension).
 	CodeClientToolTimeout   = "client_tool_timeout"
 	CodeClientToolAbandoned = "client_tool_abandoned"
 	CodeClientToolError     = "client_tool_error"

@@ -27,12 +27,12 @@
 // turn; the parent receives a hidden message before its next model call. Each
 // turn of a sub-agent begins with a subagent_start and ends with a subagent_end
 // in its parent's stream, once each: with the result of the call that began it,
-// if that waits, else with the end of its run. A remote one runs on another
+// if that waits, otherwise with the end of its run. A remote one runs on another
 // server: its stream is copied into the parent's log with its position.
 //
 // # Hooks
 //
 // Hooks are called after records were appended, outside of all locks and of the
-// log's path, in the order of document 002: see [Hooks]. A hook that fails or hangs
+// log's path, in the order that [Hooks] states. A hook that fails or hangs
 // is logged and left alone.
 package agentloop

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
-// A tool that a person must approve, if it is about much. The run is over as
+// A tool that a person must approve, if it is about much. The run is finished as
 // soon as it asks, and nothing waits in memory.
 func ExampleTool_requireApproval() {
 	type transfer struct {

@@ -66,6 +66,6 @@ func ExampleSubAgent() {
 	// Output:
 	// ada hands a task to ada-sub-find
 	// ada-sub-find gives {"title":"Sketch of the Analytical Engine"}
-	// ada goes on with {"title":"Sketch of the Analytical Engine"}
+	// ada continues with {"title":"Sketch of the Analytical Engine"}
 	// completed: "Read the Sketch of the Analytical Engine."
 }

@@ -10,18 +10,17 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Hooks are functions that are told of what a run does (facts 3.5, document
-// 002). Each may be nil.
+// Hooks are functions that are notified of what a run does. Each may be nil.
 //
-// Of one event first the hooks of the session's parent agents are called, the
-// root's before all, then those of its own agent ([Agent.Hooks]), then those
+// For each event, the hooks of the session's parent agents are called first, beginning with
+// the root's, then those of its own agent ([Agent.Hooks]), then those
 // of the request that began the root's run (Hooks of
 // StartRequest and ResumeRequest), which see the whole tree.
 //
 // The order of a tool call is BeforeTool, execution, OnStateChange for each
 // update, OnMessage with the result, AfterTool. Calls of a step run beside each
 // other: BeforeTool comes in the model's order, OnStateChange as they finish,
-// and OnMessage and AfterTool in the model's order when all of them are over or
+// and OnMessage and AfterTool in the model's order when all of them are finished or
 // wait. A call that executes nothing here (refused, denied, timed out, answered
 // by a client, closed by the run's end) has OnMessage and AfterTool only. An
 // approved one has the whole order when it is executed. Sub-agents' tools have
@@ -34,10 +33,10 @@ import (
 // hook that ignores it is left alone, and what it writes is refused. A hook
 // must not call Loop.Stop of package engine, which waits for it.
 //
-// What has happened is durable before a hook hears of it, but for the Before
-// hooks. Not promised: that every hook is called. After a crash or a takeover
-// nobody is told of what was recorded before, and hooks of a request are known
-// only to the process that took it. What is executed anew is told anew.
+// An event is durable before a hook is notified of it, except with the Before
+// hooks. It is not promised that every hook is called: after a crash or a takeover no
+// hook is notified of earlier records, and only the process that received a request knows
+// its hooks. A call that is executed again is notified again.
 type Hooks struct {
 	// OnAgentStart: a turn begins.
 	OnAgentStart func(ctx context.Context, h *HookContext, p AgentStartPayload)
@@ -46,7 +45,7 @@ type Hooks struct {
 	OnAgentComplete func(ctx context.Context, h *HookContext, p AgentCompletePayload)
 	OnAgentFail     func(ctx context.Context, h *HookContext, p AgentFailPayload)
 	// OnAgentSuspended: a run has ended and the turn has not. OnAgentResumed:
-	// a further run goes on with it.
+	// a further run continues with it.
 	OnAgentSuspended func(ctx context.Context, h *HookContext, p AgentSuspendedPayload)
 	OnAgentResumed   func(ctx context.Context, h *HookContext, p AgentResumedPayload)
 
@@ -61,7 +60,7 @@ type Hooks struct {
 	AfterSubAgent  func(ctx context.Context, h *HookContext, p AfterSubAgentPayload)
 
 	// OnStateChange: a tool call's update of the custom state is final.
-	// Updates that hooks make are not told.
+	// Updates by hooks call no hook.
 	OnStateChange func(ctx context.Context, h *HookContext, p StateChangePayload)
 	// OnMessage: the conversation has a further message, of a user, the
 	// assistant or a tool, hidden ones too.
@@ -76,13 +75,13 @@ const MaxHookTime = 30 * time.Second
 // others are ReasonClientTool and ReasonAwaitingChildren.
 const ReasonInterrupted = "interrupted"
 
-// Reasons of pauses (document 002, onAgentSuspended; facts 3.5).
+// Reasons of pauses.
 const (
 	ReasonClientTool       = "client_tool"
 	ReasonAwaitingChildren = "awaiting_children"
 )
 
-// What hooks are told. It is shared and must not be changed.
+// Arguments of hooks. They are shared and must not be changed.
 type (
 	// AgentStartPayload is what OnAgentStart gets.
 	AgentStartPayload struct {
@@ -155,7 +154,7 @@ type (
 	}
 	// BeforeSubAgentPayload is what BeforeSubAgent gets.
 	BeforeSubAgentPayload struct {
-		Agent      string // as the tool is named behind SubAgentPrefix
+		Agent      string // as the tool is named after SubAgentPrefix
 		ToolCallID string
 		Input      json.RawMessage
 	}
@@ -174,7 +173,7 @@ type (
 	// StateChangePayload is what OnStateChange gets.
 	StateChangePayload struct {
 		Patches    []eventlog.PatchOp
-		State      json.RawMessage // behind the update
+		State      json.RawMessage // after the update
 		ToolCallID string
 	}
 	// MessagePayload is what OnMessage gets.

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 )
 
-// Queue is the list of the trees that may have work, which all nodes share, and
-// word from the nodes themselves (design 8). Package queue implements it.
+// Queue is the work list of session trees that may have work, which all nodes share, and the
+// announcements of the nodes. Package queue implements it.
 //
 // A tree is put on the list before the records are appended that give it work,
-// and taken off when it is at rest: a node may die between any two of these
-// steps, and the tree is still found. The list is a hint. What is to be done,
-// and by whom, is the log's to say.
+// and taken off when it is idle: a node may die between any two of these
+// steps, and the tree is still found. The list is a hint. The log
+// decides what must be done, and by which node.
 type Queue interface {
 	// Put puts a tree on the list, durably, and returns its ticket.
 	Put(ctx context.Context, agentType, session string) (ticket uint64, err error)
@@ -20,16 +20,16 @@ type Queue interface {
 	// Forget takes a session off the list whose log was erased.
 	Forget(ctx context.Context, session string) error
 	// Holds asks a node whether it drives the session. One that does looks at
-	// the session's log once more before it lets go, and takes over the
+	// the session's log once more before it releases the tree, and takes over the
 	// ticket, unless that is 0. One that does not answer, but was heard lately,
 	// is taken to drive it.
 	Holds(ctx context.Context, node, session string, ticket uint64) bool
-	// Wake asks for a node that hosts the agent to take the tree up now. Nobody
-	// may hear it: the list is looked through now and then.
+	// Wake asks for a node that hosts the agent to take the tree up now. No node
+	// may receive it: the list is read from time to time.
 	Wake(agentType, session string)
 	// Agent asks for the initial state of an agent that another node hosts;
 	// false: none does. eventlog.ErrUnavailable: one does, and does not answer.
 	Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool, err error)
-	// Hosted reports whether another node hosts the agent and takes up trees.
+	// Hosted reports whether another node hosts the agent and drives trees.
 	Hosted(agentType string) bool
 }

@@ -25,7 +25,7 @@ const (
 // may be called at the same time for several sessions.
 type Recaller interface {
 	// Recall returns the memories that fit, best first. An error is recorded,
-	// and the turn goes on without. ctx ends after RecallTimeout, and when the
+	// and the turn continues without. ctx ends after RecallTimeout, and when the
 	// loop is stopped, which waits until Recall has returned.
 	Recall(ctx context.Context, req RecallRequest) ([]eventlog.RecalledMemory, error)
 }
@@ -33,19 +33,19 @@ type Recaller interface {
 // RecallRequest is a turn that begins.
 type RecallRequest struct {
 	Whose
-	// Query is what the user has said in the turn, a sub-agent's task; at most
+	// Query is the user's message of the turn, or a sub-agent's task; at most
 	// MaxRecallQuery bytes, maybe none.
 	Query string
 	// Known are the ids of memories that the conversation has already.
 	Known []string
 }
 
-// Whose tells whose a turn or a call is, for what belongs to one user, one agent
+// Whose says whose a turn or a call is, for what belongs to one user, one agent
 // or one session tree.
 type Whose struct {
 	RootSessionID string
 	SessionID     string
 	AgentType     string
-	UserID        string // of the root; empty: nobody has said
+	UserID        string // of the root; empty: not known
 	Tenant        string // of the root; empty: it belongs to none
 }

@@ -14,7 +14,7 @@ const SubAgentPrefix = "subagent__"
 // MaxDepth is how many ancestors a sub-agent may have.
 const MaxDepth = 8
 
-// SubAgent is an ephemeral sub-agent (document 002): each call is a session of
+// SubAgent is an ephemeral sub-agent: each call is a session of
 // its own, within the caller's tree, whose output is the call's result.
 type SubAgent struct {
 	Agent       string        // an agent of the same loop
@@ -34,7 +34,7 @@ type PersistentAgent struct {
 	Description string // for the model; empty: the agent's own
 }
 
-// PersistentMode tells whether the parent waits for a sub-agent's turn.
+// PersistentMode says whether the parent waits for a sub-agent's turn.
 type PersistentMode string
 
 // Modes of persistent sub-agents.
@@ -43,11 +43,10 @@ const (
 	NonBlocking PersistentMode = "non-blocking"
 )
 
-// RemoteAgent is an agent of another agent server (document 004,
-// createRemoteSubAgentTool). The call's arguments are its first message, as
-// JSON. A remote agent with tools of its own that wait for a person fails.
+// RemoteAgent is an agent of another agent server. The call's arguments are its first message, as
+// JSON. A remote agent with its own tools that wait for a person fails.
 type RemoteAgent struct {
-	Name         string // of the tool, behind SubAgentPrefix
+	Name         string // of the tool, after SubAgentPrefix
 	Description  string
 	Transport    remote.Transport
 	AgentType    string          // on that server

@@ -23,7 +23,7 @@ type Tool struct {
 	// error.
 	FinishWith bool
 	// Client makes it a client-executed tool: the run is suspended until
-	// somebody submits the result (document 002). It excludes Execute,
+	// a client submits the result. It excludes Execute,
 	// FinishWith and RequireApproval.
 	Client bool
 	// OutputSchema, if set, is what a client's result must fit.
@@ -33,7 +33,7 @@ type Tool struct {
 	// FinishWith.
 	RequireApproval Gate
 	// Timeout ends the call's context, and is how long a client has to
-	// answer; 0: none. The model is told.
+	// answer; 0: none. The model gets an error.
 	Timeout time.Duration
 	// Execute runs the tool. args fit InputSchema. The result must be
 	// encodable as JSON; an error goes to the model and drops the call's

@@ -8,8 +8,8 @@ import (
 )
 
 // AgentWorkspace gives an agent files, and maybe commands: each of its sessions
-// has a workspace of its own, which its model uses by the tools
-// workspace_{operation} (facts 9). See package workspace.
+// has its own workspace, which its model uses by the tools
+// workspace_{operation}. See package workspace.
 type AgentWorkspace struct {
 	// Name is what it is called, [a-zA-Z0-9_-]{1,64}; empty:
 	// DefaultWorkspaceName.
@@ -30,8 +30,8 @@ type AgentWorkspace struct {
 // DefaultWorkspaceName is how a workspace is called that has no other name.
 const DefaultWorkspaceName = "files"
 
-// WorkspaceWiringError tells that an agent's workspace is of a kind that the
-// loop has no provider of (document 004, WORKSPACE_WIRING).
+// WorkspaceWiringError says that an agent's workspace is of a kind that the
+// loop has no provider of.
 type WorkspaceWiringError struct {
 	Agent    string
 	Provider string
@@ -46,8 +46,8 @@ func (e *WorkspaceWiringError) Error() string {
 	return fmt.Sprintf("agentloop: WORKSPACE_WIRING: agent %s: there is no provider %q of workspaces; %s", e.Agent, e.Provider, there)
 }
 
-// WorkspaceFailedError tells that an agent wants more of a workspace than its
-// provider offers (facts 9).
+// WorkspaceFailedError says that an agent wants more of a workspace than its
+// provider offers.
 type WorkspaceFailedError struct {
 	Agent    string
 	Provider string

@@ -118,7 +118,7 @@ func TestThinkingGoesBackSigned(t *testing.T) {
 		{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "2"}]}]}
 	]`, sentIn(t, s, 1, "messages"))
 
-	// Another provider goes on with the conversation, and gets none of it.
+	// Another provider continues with the conversation, and gets none of it.
 	other := modeltest.Serve(t, modeltest.Events(
 		`{"type":"response.output_text.delta","output_index":0,"delta":"Welcome."}`,
 		`{"type":"response.completed","response":{"model":"gpt-5"}}`))

@@ -28,7 +28,7 @@ func (g *rig) answerCall(session, call string, approved bool) {
 	require.NoError(g.t, err)
 }
 
-// TestApprovalOfARemoteAgent: the other server hears of a call when a person has
+// TestApprovalOfARemoteAgent: the other server learns of a call when a person has
 // approved it, and never of one that was denied.
 func TestApprovalOfARemoteAgent(t *testing.T) {
 	for _, approved := range []bool{true, false} {

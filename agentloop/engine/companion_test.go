@@ -68,7 +68,7 @@ func TestCompanionToolsReachTheCallersOwnSubAgentsOnly(t *testing.T) {
 	require.Equal(t, 1, state.Get("s-agent-m-sub-k").TurnCount)
 }
 
-// unmoved is a model that goes on with its script whatever it is told meanwhile:
+// unmoved is a model that continues with its script whatever it is told meanwhile:
 // news of sub-agents come when they come.
 type unmoved struct{ model.Model }
 

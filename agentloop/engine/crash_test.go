@@ -221,7 +221,7 @@ func TestDeathAtAnyAppendLeavesTheSameOutcome(t *testing.T) {
 				t.Run(fmt.Sprintf("after %d, stored %v, paced %v", after, stored, pace), func(t *testing.T) {
 					t.Parallel()
 					died := survives(t, after, stored, pace, want, wantContent)
-					if pace && after < said { // every piece is an append of its own
+					if pace && after < said { // every piece is its own append
 						require.True(t, died)
 					}
 				})
@@ -305,7 +305,7 @@ func survives(t *testing.T, after int, stored, pace bool, want string, wantConte
 	}
 	require.LessOrEqual(t, executed, 3)
 
-	// A resync is told only if something was struck.
+	// A resync is told only if something was truncated.
 	resyncs, markers := 0, 0
 	var records []eventlog.Record
 	for r, err := range store.Read(t.Context(), "s", 0, 0) {

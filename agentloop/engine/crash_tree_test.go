@@ -24,7 +24,7 @@ import (
 // TestATreeSurvivesDeathAtAnyAppend. With HELIX_ALL_DEATHS set it dies of all.
 const treeDeaths = 20
 
-// A process that drives a tree of agents dies at an append; another one goes on
+// A process that drives a tree of agents dies at an append; another one continues
 // with the log. The user sees what it had seen without that.
 func TestATreeSurvivesDeathAtAnyAppend(t *testing.T) {
 	for _, pace := range []bool{false, true} {
@@ -74,7 +74,7 @@ func (c appendCounter) Append(ctx context.Context, session string, expected uint
 	return c.Log.Append(ctx, session, expected, entries)
 }
 
-// live runs a process until the session is over, or until it dies.
+// live runs a process until the session is finished, or until it dies.
 func (s *scenario) live(t *testing.T, dying *mortal) (f *household, died bool) {
 	t.Helper()
 	f = newHousehold(&s.interrupted)

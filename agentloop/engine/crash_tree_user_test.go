@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// user is the person behind a household's session "s". What it does depends on
-// what the log says alone, so that it can go on with another process.
+// user is the person after a household's session "s". What it does depends on
+// what the log says alone, so that it can continue with another process.
 type user struct {
 	log  eventlog.Log
 	loop *engine.Loop
@@ -43,7 +43,7 @@ func (u user) play(ctx context.Context) error {
 	}
 }
 
-// takeOver begins the session, or resumes what a dead process had left behind
+// takeOver begins the session, or resumes what a dead process had left after
 // in the middle.
 func (u user) takeOver(ctx context.Context) error {
 	t, err := u.state(ctx)
@@ -84,7 +84,7 @@ func (u user) goOn(ctx context.Context, t *projector.Tree, answers func(owner *p
 	return err
 }
 
-// between has the runner finish though the boss's turn is over, and begins the
+// between has the runner finish though the boss's turn is finished, and begins the
 // second turn.
 func (u user) between(ctx context.Context) error {
 	t, err := u.until(ctx, func(t *projector.Tree) bool { return !runner(t).Running() })
@@ -139,7 +139,7 @@ func (u user) state(ctx context.Context) (*projector.Tree, error) {
 	return t, nil
 }
 
-// describe tells how the sessions of a tree stand.
+// describe says how the sessions of a tree stand.
 func describe(t *projector.Tree) string {
 	var b strings.Builder
 	for _, s := range t.Sessions() {

@@ -60,7 +60,7 @@ agentloop: agent "a c": tools.t: nothing to execute`)
 	require.ErrorIs(t, err, agentloop.ErrUnknownAgent)
 }
 
-// The stream of a handle ends with its run, and goes on with the next one's
+// The stream of a handle ends with its run, and continues with the next one's
 // from where it ended.
 func TestAHandlesStreamEndsWithItsRun(t *testing.T) {
 	g := newRig(t, agentloop.Agent{

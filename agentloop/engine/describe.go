@@ -8,8 +8,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// WorkspaceDescription tells of a session's workspace (document 004,
-// describeWorkspace).
+// WorkspaceDescription describes a session's workspace.
 type WorkspaceDescription struct {
 	Kind WorkspaceSupport `json:"kind"`
 	// Snapshot is of the workspace's entry, not of its files. nil, if Kind is
@@ -18,7 +17,7 @@ type WorkspaceDescription struct {
 	Snapshot *EntrySnapshot `json:"snapshot"`
 }
 
-// WorkspaceSupport tells whether a session can have a workspace.
+// WorkspaceSupport says whether a session can have a workspace.
 type WorkspaceSupport string
 
 // Kinds of support.
@@ -28,7 +27,7 @@ const (
 	WorkspaceNone      WorkspaceSupport = "no-registry"        // the session's agent has none
 )
 
-// EntrySnapshot is a workspace as operators see it (facts 9).
+// EntrySnapshot is a workspace as operators see it.
 type EntrySnapshot struct {
 	Name         string                         `json:"name"`
 	ProviderID   string                         `json:"providerId"`
@@ -40,7 +39,7 @@ type EntrySnapshot struct {
 	Ref          json.RawMessage                `json:"ref,omitempty"` // opaque
 }
 
-// DescribeWorkspace tells of the workspace of a root session.
+// DescribeWorkspace describes the workspace of a root session.
 //
 // Errors: eventlog.ErrSessionNotFound, and what the log returns.
 func (l *Loop) DescribeWorkspace(ctx context.Context, session string) (WorkspaceDescription, error) {

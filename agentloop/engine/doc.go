@@ -5,7 +5,7 @@
 //	internal/drive     performs what is decided in a tree while it is claimed
 //	internal/files     opens, saves, restores and removes the files of workspaces
 //	internal/record    drafts records
-//	internal/tracing, internal/metrics, internal/backlog   tell others: spans, metrics, hooks
+//	internal/tracing, internal/metrics, internal/backlog   notify others: spans, metrics, hooks
 //
 // The core is agentloop/internal/decide, a pure function from a folded session tree
 // to the effects that must be in progress now. Package internal/drive, which holds

@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
-// A session that goes on from a checkpoint of another one. Neither knows of what
+// A session that continues from a checkpoint of another one. Neither knows of what
 // happens in the other one. See also Loop.Fork.
 func ExampleForkRequest() {
 	loop, err := engine.New(memory.New(), []agentloop.Agent{{

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
-// A process goes away while a tool runs. The next one goes on where the log
+// A process goes away while a tool runs. The next one continues where the log
 // ends: the model is not asked again for what it has said, and tools that have
 // finished do not run again.
 func ExampleLoop_Resume_restart() {

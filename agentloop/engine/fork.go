@@ -22,7 +22,7 @@ type ForkRequest struct {
 	FromSessionID string
 	// At is where; the zero Target is the head.
 	At Target
-	// MessageIndex, if set, is instead the message behind which the fork
+	// MessageIndex, if set, is instead the message after which the fork
 	// begins, from 0: right before the next one. What a fork has taken over
 	// from another session counts as one.
 	MessageIndex *int
@@ -51,8 +51,8 @@ type Forked struct {
 
 // Fork makes a session whose first record holds the state of another one at a
 // sequence: nothing later needs that one. If a turn was open there, the fork is
-// interrupted, and Resume goes on with it; calls that have no result are
-// executed in both, and remote agents are asked anew. A fork that exists with
+// interrupted, and Resume continues with it; calls that have no result are
+// executed in both, and remote agents are asked again. A fork that exists with
 // the same origin and edits is returned, with its first run; if the other session is gone, which sequence a
 // checkpoint or a message was is not asked any more.
 //
@@ -61,7 +61,7 @@ type Forked struct {
 // *eventlog.ValidationError; eventlog.ErrTooLarge if the state is more than the
 // log takes as one record; a *WorkspaceWiringError if this node has not the
 // workspaces' provider, and what that returns: the fork's workspaces begin with
-// the files of the last checkpoint before, and its model is told of what that lacks. With Run also ErrUnknownAgent, and ErrNothingToResume
+// the files of the last checkpoint before, and a message to its model says what they lack. With Run also ErrUnknownAgent, and ErrNothingToResume
 // if there is nothing to run; *quota.Exceeded. Then there is no fork.
 func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run && len(req.Messages) > 0 {
@@ -220,8 +220,8 @@ func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error
 	return forked, nil
 }
 
-// forkRecords begins a fork: its state, what clients have to know, and how its
-// stream stands.
+// forkRecords returns the first records of a fork: its state, the resync for clients, and the
+// state of its stream.
 func (l *Loop) forkRecords(then *projector.Tree, f Forked, state json.RawMessage) []record.Draft {
 	base := l.clock.FactBase(f.SessionID)
 	resync := record.Resync(nil, eventlog.ResyncBranch) // checkpoints are the other session's
@@ -285,7 +285,7 @@ func (l *Loop) behindMessage(ctx context.Context, t *projector.Tree, messages []
 }
 
 // precedesMessage reports whether a record is one that is appended together
-// with a message behind it: a call's patches, and that calls are abandoned.
+// with a message after it: a call's patches, and that calls are abandoned.
 func precedesMessage(r eventlog.Record) bool {
 	if r.Kind == eventlog.KindChunk {
 		return r.Type == (*eventlog.StatePatch)(nil).Type() && r.Call != ""

@@ -20,17 +20,16 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// MaxSystemPrompt is the longest system prompt that a fork may have of its own,
-// in bytes.
+// MaxSystemPrompt is the longest own system prompt of a fork, in bytes.
 const MaxSystemPrompt = 256 << 10
 
 // ForkEdit says what a fork has otherwise than the other session had it: what
 // would have happened if. Each member may be nil.
 //
-// What was said or done on the strength of what is edited goes: a fork whose
-// message, or whose tool result, has been answered by the model begins right
-// before that answer, and one whose turn has ended since begins before that. So
-// it can be run on from there.
+// Later records that depend on the edited part are left out: if the model has answered the
+// edited message or tool result, the fork begins right
+// before that answer, and if the turn has ended since, before its end. So
+// the fork can be run on from there.
 type ForkEdit struct {
 	Message    *MessageEdit `json:"message,omitempty"`
 	ToolResult *ResultEdit  `json:"toolResult,omitempty"`
@@ -39,17 +38,17 @@ type ForkEdit struct {
 	SystemPrompt *string `json:"systemPrompt,omitempty"`
 }
 
-// MessageEdit has a user's message say something else. Its files stay.
+// MessageEdit replaces the text of a user's message. Its files stay.
 type MessageEdit struct {
 	Content string `json:"content"`
 	// Index is the message's, from 0; nil: the last one of a user. The loop's
-	// own, hidden messages are nobody's to edit.
+	// own, hidden messages can't be edited.
 	Index *int `json:"index,omitempty"`
 }
 
 // ResultEdit gives a tool call of the tree a result. One that waits for a client
 // has got it as if it had been submitted, and must fit the tool's OutputSchema;
-// any other one, also one that waits for an approval, is over with it and is not
+// any other one, also one that waits for an approval, is finished with it and is not
 // executed. A call that waits for a sub-agent can't have one. Exactly one of
 // Result and Error is set.
 type ResultEdit struct {
@@ -89,7 +88,7 @@ func (e ForkEdit) check() error {
 	return nil
 }
 
-// digest tells edits apart.
+// digest distinguishes edits.
 func (e ForkEdit) digest() string {
 	raw, _ := json.Marshal(e) // it has been checked
 	sum := sha256.Sum256(raw)
@@ -171,7 +170,7 @@ func messageToEdit(t *projector.Tree, m *MessageEdit) (int, error) {
 	return i, nil
 }
 
-// beforeAnswer returns the state right before the model's next answer behind a
+// beforeAnswer returns the state right before the model's next answer after a
 // message of a session: t itself if there is none.
 func (l *Loop) beforeAnswer(ctx context.Context, t *projector.Tree, s *projector.Session, message int) (*projector.Tree, error) {
 	next := slices.IndexFunc(s.Messages[message+1:], func(m projector.Message) bool { return m.Role == projector.RoleAssistant })

@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Handle is a run of a session (document 001). It holds nothing: any process
+// Handle is a run of a session. It holds nothing: any process
 // can make one of the session's id.
 type Handle struct {
 	SessionID string
@@ -36,8 +36,7 @@ func (l *Loop) Handle(ctx context.Context, session string) (*Handle, error) {
 	return l.handle(started(session, run.RunID)), nil
 }
 
-// Result is how a run has ended, or why it waits (documents 000 and 002,
-// AgentResult).
+// Result is how a run has ended, or why it waits.
 type Result struct {
 	Status    eventlog.RunStatus `json:"status"`
 	Output    json.RawMessage    `json:"output,omitempty"`
@@ -62,8 +61,8 @@ type WaitingChild struct {
 	AgentType string `json:"agentType"`
 }
 
-// Result waits until the run is over or waits. It is the run's own result,
-// whatever the session has done since.
+// Result waits until the run is finished or waits. It is the result of this run,
+// even if the session has continued since.
 //
 // Errors: eventlog.ErrSessionNotFound, also if the session was erased and created
 // again; *eventlog.TrimmedError if retention has removed the records of an
@@ -150,7 +149,7 @@ func suspended(t *projector.Tree, status eventlog.RunStatus) *Suspended {
 }
 
 // Stream yields the run's chunks, those of its sub-agents included, with
-// sequence > from that survive, as they come, until the run is over or waits.
+// sequence > from that survive, as they come, until the run is finished or waits.
 // From 0 it begins with the run: chunks of other runs are not in it, and neither
 // are those that a resumed session produces in its next run. An error is last. A
 // stream_resync reports that chunks which were yielded are truncated.
@@ -191,7 +190,7 @@ func (h *Handle) replay(ctx context.Context, t *projector.Tree, run *projector.R
 	}
 }
 
-// follow yields the records of a run that goes on.
+// follow yields the records of a run that continues.
 func (h *Handle) follow(ctx context.Context, run *projector.Run, from uint64, yield func(eventlog.Record, error) bool) {
 	reader, err := eventlog.NewReader(ctx, h.l.log, h.SessionID, from)
 	if err != nil {

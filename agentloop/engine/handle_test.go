@@ -30,7 +30,7 @@ func saidBy(ctx context.Context, h *engine.Handle, from uint64) (text string, er
 }
 
 // Each of three turns of a session is streamed from 0 by its own handle, while a
-// later one goes on and after it: a handle knows its own run only.
+// later one continues and after it: a handle knows its own run only.
 func TestAHandleIsOfItsOwnRun(t *testing.T) {
 	for name, log := range map[string]eventlog.Log{"memory": memory.New(), "jetstream": openJetStream(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAHandleIsOfItsOwnRun(t *testing.T) {
 				text, err := saidBy(ctx, runs[2], 0)
 				live <- fmt.Sprint(text, err)
 			}()
-			check(2) // the third one goes on
+			check(2) // the third one continues
 			close(release)
 			require.Equal(t, "answer 3.<nil>", <-live)
 			check(3)
@@ -138,7 +138,7 @@ func TestAHandleOfASuspendedRun(t *testing.T) {
 	require.Equal(t, "Thanks.", text)
 }
 
-// A rollback to before a run that goes on ends the stream of its handle, with the
+// A rollback to before a run that continues ends the stream of its handle, with the
 // stream_resync that says so, though the session then waits for a person.
 func TestARollbackEndsTheStreamOfARunThatItTakesBack(t *testing.T) {
 	g := newRig(t, agentloop.Agent{

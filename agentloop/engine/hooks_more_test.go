@@ -69,7 +69,7 @@ func TestHooksOfCompanionTools(t *testing.T) {
 	require.Equal(t, `afterTool bad tool_input_invalid`, words[4], "what is refused is not executed")
 }
 
-// A node that goes on after a crash tells what it does, not what was recorded
+// A node that continues after a crash says what it does, not what was recorded
 // before.
 func TestAfterACrashHooksHearOfWhatComes(t *testing.T) {
 	log, inside := memory.New(), make(chan struct{}, 2)

@@ -80,7 +80,7 @@ func patched(t *testing.T, log eventlog.Log, session string) json.RawMessage {
 	return state
 }
 
-// What a hook wrote before a model call that fails is not struck with what
+// What a hook wrote before a model call that fails is not truncated with what
 // the call has streamed.
 func TestAHooksUpdateOutlivesAFailedModelCall(t *testing.T) {
 	o := newTold()

@@ -141,7 +141,7 @@ func TestLogEventsOfAClientTool(t *testing.T) {
 		h := suspendedCall(t, loop)
 		require.NoError(t, h.Abort(ctx, "enough"))
 		(&rig{t: t, log: log, loop: loop}).ended("s")
-		loop.Stop() // what was under way is over
+		loop.Stop() // what was under way is finished
 		require.Equal(t, one(of(h, "client_tool.aborted", "code", "aborted")), c.named("client_tool.aborted"))
 	})
 	t.Run("another writer comes in between", func(t *testing.T) {

@@ -33,8 +33,8 @@ type Options struct {
 	// States folds the log; nil: a store without saved folds.
 	States *snapshot.Store
 	// Queue, if set, is shared by the nodes of one log: runs of a node that dies
-	// go on at another one, or here after a restart. Without it a run goes on
-	// when somebody asks for it, here, whoever had it.
+	// continue at another one, or here after a restart. Without it a run continues
+	// on this node when a request asks for it, regardless of the node that drove it.
 	Queue agentloop.Queue
 	// RetryDelay is the pause before a failed model call is repeated; it
 	// doubles each time, up to 30 s. 0: DefaultRetryDelay.
@@ -51,9 +51,8 @@ type Options struct {
 	// its ids from [TraceIDs], and must not export within a span's end: a batch
 	// processor does not.
 	Tracer trace.Tracer
-	// Workspaces are the providers of agents' workspaces, each of another kind:
-	// what document 004 calls workspaceProviderKinds. An agent that wants a kind
-	// which is not there is refused, *WorkspaceWiringError.
+	// Workspaces are the providers of agents' workspaces, one of each kind. An agent
+	// that needs another kind is refused with a *WorkspaceWiringError.
 	Workspaces []workspace.Provider
 	// TraceContent has prompts, answers, arguments and results recorded in the
 	// spans, shortened.
@@ -88,7 +87,7 @@ type Loop struct {
 	sweeping chan struct{}       // holds one while there is a sweep
 	lookedAt map[string]lookedAt // by the last sweep, by session; the sweep's
 
-	tidying chan struct{}        // holds one while Tidy goes on
+	tidying chan struct{}        // holds one while Tidy continues
 	useless map[string]time.Time // since when files are, by provider and root; Tidy's
 }
 
@@ -154,7 +153,7 @@ func (l *Loop) Live(session string) bool { return l.node.Live(session) }
 func (l *Loop) Driven(ctx context.Context, t *projector.Tree) bool { return l.node.Driven(ctx, t) }
 
 // Holds reports whether this node drives the session, or is about to. One that
-// drives it looks at its log once more before it lets go, and takes over the
+// drives it looks at its log once more before it releases the tree, and takes over the
 // ticket, unless that is 0.
 func (l *Loop) Holds(session string, ticket uint64) bool { return l.node.Holds(session, ticket) }
 

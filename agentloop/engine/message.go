@@ -75,7 +75,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 	}
 }
 
-// answered returns the run that the same request has begun already, or why the
+// answered returns the run of an earlier, equal request, or why the
 // session does not accept the message.
 func (l *Loop) answered(t *projector.Tree, req MessageRequest, messages []agentloop.Input) (run string, err error) {
 	switch {

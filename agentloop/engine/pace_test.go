@@ -18,7 +18,7 @@ import (
 )
 
 // paced is a model that says the next piece when the log has the last one:
-// every piece is an append of its own, and nothing is merged.
+// every piece is its own append, and nothing is merged.
 type paced struct {
 	model.Model
 	log  eventlog.Log

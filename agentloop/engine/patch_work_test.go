@@ -19,7 +19,7 @@ import (
 )
 
 // A patch that the session's tree has no work left for would be parked: the tool,
-// or the hook, hears of it, and nothing is recorded.
+// or the hook, learns of it, and nothing is recorded.
 func TestAnUpdateThatIsTooMuchWorkFails(t *testing.T) {
 	add := func(path string) eventlog.PatchOp {
 		return eventlog.PatchOp{Op: "add", Path: path, Value: json.RawMessage("1")}
@@ -117,7 +117,7 @@ func (b *between) Append(ctx context.Context, session string, expected uint64, e
 }
 
 // A producer's record that comes between an update and its append may use the rest of
-// the tree's work. The fold then parks the update on every node, and the run goes on.
+// the tree's work. The fold then parks the update on every node, and the run continues.
 func TestAnUpdateWhoseWorkARecordFromOutsideHasUsed(t *testing.T) {
 	outside, err := eventlog.NewChunk(&eventlog.StatePatch{
 		Patches: slices.Repeat([]eventlog.PatchOp{addOne("/n")}, 240),

@@ -42,7 +42,7 @@ func (l readOnly) Info() eventlog.Info {
 }
 
 // A run whose log takes nothing for long, while its model speaks and its tool
-// answers, waits and goes on where it was: nothing is said or done twice.
+// answers, waits and continues where it was: nothing is said or done twice.
 func TestARunWaitsForALogThatRefuses(t *testing.T) {
 	for name, refuseAt := range map[string]string{"while the model speaks": "model", "while the tool works": "tool"} {
 		t.Run(name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func (l *Loop) closeWorkspaces(ctx context.Context, session string, now int64, d
 		return err
 	}
 	_, err = l.update(ctx, session, func(t *projector.Tree) (facts []record.Draft, err error) {
-		if t == nil || !prunable(t, now) { // who goes on with it finds that its files are lost
+		if t == nil || !prunable(t, now) { // a run that continues it finds that its files are lost
 			return nil, nil
 		}
 		for _, s := range t.Sessions() {

@@ -42,8 +42,8 @@ func clearedOn(t *testing.T, s *shelf) (g *rig, clock *atomic.Int64) {
 	return g, clock
 }
 
-// What has expired loses its files, once, and the session tells so. Who goes on
-// with it begins anew, and is told what a checkpoint lacks.
+// What has expired loses its files, once, and the session tells so. Who continues
+// with it restarts, and is told what a checkpoint lacks.
 func TestASweepRemovesWorkspaces(t *testing.T) {
 	g, s, clock := cleared(t)
 	first := stateOf(t, g.log, "s").Checkpoints[0].ID
@@ -76,7 +76,7 @@ func TestASweepRemovesWorkspaces(t *testing.T) {
 	require.Equal(t, projector.WorkspaceOpen, state.Workspace.Status)
 }
 
-// A session whose workspace was closed goes on without its files, though they
+// A session whose workspace was closed continues without its files, though they
 // are still where the node that closed it could not reach them. Its model is
 // told.
 func TestWhatWasClosedNeverComesBack(t *testing.T) {

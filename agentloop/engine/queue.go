@@ -43,13 +43,13 @@ func (l *Loop) InitialState(agentType string) (state json.RawMessage, hosted boo
 	return def.InitialState, true
 }
 
-// Executing reports whether the root's run goes on: it is open, and a node
+// Executing reports whether the root's run continues: it is open, and a node
 // drives it.
 func (l *Loop) Executing(ctx context.Context, t *projector.Tree) bool {
 	return t.Running() && l.Driven(ctx, t)
 }
 
-// dispatchAsked is dispatch for a tree that stands on the list only with a
+// dispatchAsked is dispatch for a tree that is on the work list only if it has a
 // ticket: without one it is put there.
 func (l *Loop) dispatchAsked(ctx context.Context, t *projector.Tree, ticket uint64) error {
 	if ticket == 0 && !l.Driven(ctx, t) {
@@ -86,7 +86,7 @@ func (l *Loop) dispatch(t *projector.Tree, ticket uint64) {
 // Errors: those of [eventlog.Log]'s Erase; ErrWorkspaceRemains: then nothing is
 // erased but files.
 func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
-	left := l.outOfReach(ctx, session) // the log can't tell any more when it is erased
+	left := l.outOfReach(ctx, session) // the log can't say any more once it is erased
 	if why := l.log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}

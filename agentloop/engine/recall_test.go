@@ -95,7 +95,7 @@ func TestAnAgentIsRemindedOnce(t *testing.T) {
 	require.True(t, stateOf(t, g.log, "s").Messages[2].Hidden())
 }
 
-// A turn goes on without memories, and says why, whatever is wrong with them.
+// A turn continues without memories, and says why, whatever is wrong with them.
 func TestATurnGoesOnWithoutMemories(t *testing.T) {
 	for name, c := range map[string]struct {
 		found []eventlog.RecalledMemory
@@ -160,7 +160,7 @@ func TestRecallIsBounded(t *testing.T) {
 	}
 }
 
-// A recaller that hangs is left behind.
+// A recaller that hangs is left after.
 func TestATurnDoesNotWaitForARecallerForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -180,7 +180,7 @@ func TestATurnDoesNotWaitForARecallerForLong(t *testing.T) {
 	})
 }
 
-// A stop does not wait for a recaller, and who goes on asks again.
+// A stop does not wait for a recaller, and who continues asks again.
 func TestARunIsStoppedWhileItRecalls(t *testing.T) {
 	for _, abort := range []bool{false, true} {
 		asks := make(chan struct{}, 2)
@@ -236,7 +236,7 @@ func TestAForkWithAnotherQuestionRecallsAnew(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, []string{"coffee"}, state.RecalledIDs())
 
-	// One that goes on as it was keeps what was recalled.
+	// One that continues as it was keeps what was recalled.
 	at := 1
 	_, err = g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "g", Run: true, MessageIndex: &at})
 	require.NoError(t, err)
@@ -244,7 +244,7 @@ func TestAForkWithAnotherQuestionRecallsAnew(t *testing.T) {
 	require.Empty(t, g.recalled("g"))
 }
 
-// What is taken back was not recalled: the turn is reminded anew.
+// What is taken back was not recalled: the turn is reminded again.
 func TestARetriedTurnRecallsAnew(t *testing.T) {
 	times := 0
 	log := memory.New()
@@ -265,7 +265,7 @@ func TestARetriedTurnRecallsAnew(t *testing.T) {
 	require.Contains(t, state.Messages[1].Content, "again again")
 }
 
-// remember has a session remember something, as a call of its own does.
+// remember has a session remember something, as its own call does.
 func remember(t *testing.T, log eventlog.Log, session string) (memories string) {
 	t.Helper()
 	memories = eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: session}.LogID()

@@ -48,7 +48,7 @@ func (g *rig) toolCalls(session string) (chunks map[string][]string, agents map[
 	return chunks, agents
 }
 
-// toolIDs are the ids of the tool calls that document 003's dialect shows.
+// toolIDs are the ids of the tool calls that a stream of TextStreamParts shows.
 func (g *rig) toolIDs(session string) (ids []string) {
 	g.t.Helper()
 	e := textstream.New(textstream.Options{Root: session})

@@ -461,7 +461,7 @@ func TestAForkAsksItsOwnRemoteAgent(t *testing.T) {
 	require.Equal(t, projector.SessionInterrupted, stateOf(t, there.log, remoteID).Status)
 }
 
-// What a rollback strikes of a remote stream is taken over again.
+// What a rollback truncates of a remote stream is taken over again.
 func TestARollbackIntoARemoteCallTakesItsStreamOverAgain(t *testing.T) {
 	there := newServer(t, answering(longAnswer))
 	here := newRig(t, there.caller(time.Minute))

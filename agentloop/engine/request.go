@@ -13,8 +13,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// knows reports whether the session has one of the messages already: who sends
-// it again has missed the answer.
+// knows reports whether the session has one of the messages already: a client that repeats
+// it has missed the answer.
 func knows(t *projector.Tree, messages []agentloop.Input) bool {
 	return slices.ContainsFunc(messages, func(in agentloop.Input) bool {
 		return in.MessageID != "" && slices.ContainsFunc(t.Messages, func(m projector.Message) bool {
@@ -80,8 +80,8 @@ func (l *Loop) request(ctx context.Context, session, agentType string, propose p
 
 func always(*projector.Tree) bool { return true }
 
-// appendWork is update for what somebody has to drive: the tree is on the
-// queue's list before the first append, where that is needed.
+// appendWork is update for records that give a tree work: the tree is put on the work list
+// before the first append, if it is needed there.
 func (l *Loop) appendWork(
 	ctx context.Context, session, agentType string, needed func(*projector.Tree) bool, propose func(*projector.Tree) ([]record.Draft, error),
 ) (t *projector.Tree, ticket uint64, err error) {

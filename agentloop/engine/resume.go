@@ -10,10 +10,10 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// ResumeRequest continues a session (documents 002 and 004).
+// ResumeRequest continues a session.
 type ResumeRequest struct {
 	SessionID string
-	// Mode; empty: with_message if there are messages, else continue.
+	// Mode; empty: with_message if there are messages, otherwise continue.
 	Mode     eventlog.RunMode
 	Messages []agentloop.Input // with_message; also from_checkpoint and retry
 	// CheckpointID is where from_checkpoint goes back to.
@@ -22,7 +22,7 @@ type ResumeRequest struct {
 	Turn int
 	// Approved decides all open approvals (with_confirmation).
 	Approved bool
-	// Hooks, if set, are told of the run that the request begins while this
+	// Hooks, if set, are notified of the run that the request begins, while this
 	// process drives it.
 	Hooks *agentloop.Hooks
 }
@@ -33,7 +33,7 @@ type ResumeRequest struct {
 //     is taken up first; calls that are still open have the run suspended
 //     again without a model call.
 //   - with_message: the same with a further user message. Open calls are
-//     abandoned, and the message stands behind their results.
+//     abandoned, and the message comes after their results.
 //   - with_confirmation: the same with all open approvals decided.
 //   - from_checkpoint, retry: the state is that of a checkpoint, or of a
 //     turn's beginning; clients get a stream_resync (rollback, retry).
@@ -108,7 +108,7 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 }
 
 // resumable returns why the session can't be resumed as it is, or the run that
-// goes on already.
+// continues already.
 func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeRequest) (run string, err error) {
 	if t == nil {
 		return "", eventlog.ErrSessionNotFound
@@ -135,7 +135,7 @@ func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeReque
 }
 
 // childWaits reports whether there is something to do for a sub-agent though
-// the root's turn is over.
+// the root's turn is finished.
 func (l *Loop) childWaits(t *projector.Tree) bool {
 	if t.CurrentRun() == nil {
 		return false
@@ -144,8 +144,7 @@ func (l *Loop) childWaits(t *projector.Tree) bool {
 	return len(d.Decide(t)) > 0
 }
 
-// CanResume tells whether a session can be resumed as it is, and if not, why
-// (facts 3.1). Failed sessions can go back: modes from_checkpoint and retry.
+// CanResume says whether a session can be resumed as it is, and if not, why. Failed sessions can go back: modes from_checkpoint and retry.
 type CanResume struct {
 	CanResume bool   `json:"canResume"`
 	Reason    string `json:"reason,omitempty"`
@@ -153,7 +152,7 @@ type CanResume struct {
 	State *projector.Tree `json:"state,omitempty"`
 }
 
-// CanResume tells whether the session can be resumed in a mode; empty:
+// CanResume says whether the session can be resumed in a mode; empty:
 // continue.
 func (l *Loop) CanResume(ctx context.Context, session string, mode eventlog.RunMode) (CanResume, error) {
 	t, err := l.states.Head(ctx, session)

@@ -72,7 +72,7 @@ type shown struct {
 }
 
 // records shows the records that the log has got since the last time, but for
-// those that were struck. Calls of a step run at the same time: their records
+// those that were truncated. Calls of a step run at the same time: their records
 // are put in the order of the calls' ids. With lanes each session's come
 // together.
 func (te *teller) records(ctx context.Context, _ *engine.Loop, rest string) (string, error) {

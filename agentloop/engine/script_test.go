@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write the scripts' golden output anew")
 //
 // Each story is told twice, on the log in memory and on a real one, and must
 // come out the same. What is not the same by nature has names: runs are r1,
-// r2, ..., checkpoints cp1, cp2, ...; those of a sub-agent stand behind its
+// r2, ..., checkpoints cp1, cp2, ...; those of a sub-agent stand after its
 // session's id. Whatever has happened, replaying a story's sessions finds no
 // decision that is another one today.
 func TestScripts(t *testing.T) {

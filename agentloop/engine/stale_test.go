@@ -151,7 +151,7 @@ func TestAForeignSessionInTheTreeStopsNobody(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, g.ended("s").Status)
 }
 
-// intrude appends to the session behind whatever its run writes meanwhile.
+// intrude appends to the session after whatever its run writes meanwhile.
 func (g *rig) intrude(e eventlog.Entry) {
 	g.t.Helper()
 	for {

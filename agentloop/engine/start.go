@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// StartRequest begins a session (document 004, RemoteStartRequest).
+// StartRequest begins a session.
 type StartRequest struct {
 	SessionID string
 	AgentType string
@@ -26,14 +26,14 @@ type StartRequest struct {
 	// Branch makes the session a fork of another one, if it is new (Execute
 	// only).
 	Branch *ForkRequest
-	// Hooks, if set, are told of the run that the request begins while this
+	// Hooks, if set, are notified of the run that the request begins, while this
 	// process drives it.
 	Hooks *agentloop.Hooks
 }
 
 // Start begins the first run of a session. It is idempotent: a session whose
-// run goes on, or died without an end, answers with that run, which is driven
-// on if nobody does. When it returns, the request is durable.
+// run continues, or died without an end, answers with that run, and drives
+// it if no node does. When it returns, the request is durable.
 //
 // Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrUseResume, ErrOtherUser, ErrOtherAgent and,
 // if it has a run, ErrAlreadyRunning for another agent,
@@ -63,10 +63,10 @@ func otherAgent(t *projector.Tree) error {
 }
 
 // Execute begins a run: of a new session, or a further turn of one whose last
-// turn is over, which sees the whole conversation (facts 1.1).
+// turn is finished, which sees the whole conversation.
 //
 // Errors: as Start, but for ErrAlreadyCompleted; ErrAlreadyRunning if the
-// last turn goes on, ErrUseResume if it waits; ErrMessageKnown.
+// last turn continues, ErrUseResume if it waits; ErrMessageKnown.
 func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 	if req.Branch != nil {
 		branch := *req.Branch
@@ -82,7 +82,7 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 			return "", otherAgent(t)
 		case t.Turn == nil:
 			return "", nil
-		case req.Branch != nil && len(t.Runs) == 0: // an open turn goes on with the message
+		case req.Branch != nil && len(t.Runs) == 0: // an open turn continues with the message
 			return "", nil
 		case t.Running():
 			return "", agentloop.ErrAlreadyRunning

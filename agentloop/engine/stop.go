@@ -12,14 +12,13 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Interrupt asks the session's run to stop for now: it can be resumed
-// (document 004). The wish is a record: whichever node drives the run meets
-// it, at once while a model speaks, else at the step's end. A session that
+// Interrupt asks the session's run to stop for now: it can be resumed. The request is a record: the node that drives the run
+// fulfils it, at once during a model call, otherwise at the step's end. A session that
 // does not run is left as it is, but for its sub-agents that have outlived its
 // turn. It returns when the wish is durable; see AwaitStop.
 //
-// A run whose process has died is taken over to be stopped: whoever drives a
-// run that can't stop at once says within a second that it has heard.
+// A run whose process has died is taken over to be stopped: a node that drives a
+// run which can't stop at once acknowledges the request within a second.
 //
 // Errors: eventlog.ErrSessionNotFound and what the log returns.
 func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
@@ -28,7 +27,7 @@ func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
 
 // Abort ends the session's run for good, also one that waits: it has failed. A
 // node that does not meet that within a second loses the run. Other terms as
-// Interrupt. Remote agents are told to stop, also those of a process that has
+// Interrupt. Remote agents get the request, too, also those of a process that has
 // died, as far as they can be reached. An agent of the session's type need not
 // be here.
 func (l *Loop) Abort(ctx context.Context, session, reason string) error {
@@ -73,7 +72,7 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 }
 
 // stopOutliving asks the sub-agents to stop that have outlived their parent's
-// turn. Those that are interrupted go on with its next one.
+// turn. Those that are interrupted continue with its next one.
 func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason string) []record.Draft {
 	var facts []record.Draft
 	for _, child := range t.ChildrenOf(t.SessionID) {
@@ -89,11 +88,11 @@ func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason s
 	return facts
 }
 
-// stopGrace is how long another node has to hear of a stop before this one
+// stopGrace is how long another node has to learn of a stop before this one
 // takes the run over.
 const stopGrace = time.Second
 
-// takeOverUnlessHeard drives the session if nobody else hears of its stop. To
+// takeOverUnlessHeard drives the session if no other node acknowledges the stop. To
 // take a run over cuts its tools off, which an interrupt must not do while who
 // drives it lives.
 func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
@@ -110,7 +109,7 @@ func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 	})
 }
 
-// AwaitStop waits until all wishes to stop that the log has have been met, in
+// AwaitStop waits until all requests to stop in the log are fulfilled, in
 // the whole tree: a run that was suspended has ended before its session has
 // stopped, and a sub-agent may have outlived its parent's turn.
 func (l *Loop) AwaitStop(ctx context.Context, session string) error {
@@ -129,7 +128,7 @@ func stopWanted(s *projector.Session) bool {
 	return s.Turn.Stop.Kind == eventlog.StopAbort || s.Status == projector.SessionActive
 }
 
-// awaitRun returns the state in which a run is over or waits, or is not the
+// awaitRun returns the state in which a run is finished or waits, or is not the
 // last one any more.
 func (l *Loop) awaitRun(ctx context.Context, session, run string) (*projector.Tree, error) {
 	return l.await(ctx, session, func(t *projector.Tree) bool {

@@ -38,7 +38,7 @@ func subAgentChunks(t *testing.T, log eventlog.Log, session, child string) (told
 }
 
 // pairsOf checks that a session's stream reports each turn of each sub-agent
-// that it has begun and, unless the turn goes on, that it has ended, once each.
+// that it has begun and, unless the turn continues, that it has ended, once each.
 // The beginnings of a fork's turns may be in the other session.
 func pairsOf(t *testing.T, log eventlog.Log, session string) {
 	t.Helper()
@@ -129,7 +129,7 @@ func TestClientsHearOfEachTurnOfABlockingSubAgent(t *testing.T) {
 	}
 }
 
-// The turn of the parent is over when the sub-agent's ends.
+// The turn of the parent is finished when the sub-agent's ends.
 func TestClientsHearOfEachTurnOfASubAgentThatNobodyWaitsFor(t *testing.T) {
 	kid := newGated(unmoved{script(scripted.Turn{Text: longAnswer}, scripted.Turn{Text: "Two."})})
 	agents := family(agentloop.NonBlocking, kid, spawns)

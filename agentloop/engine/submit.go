@@ -14,13 +14,13 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Limits of a submission, in bytes (document 004).
+// Limits of a submission, in bytes.
 const (
 	MaxSubmittedResult = 1 << 20
 	MaxSubmittedError  = 8 << 10
 )
 
-// Submission answers a call that waits (document 002, SubmitToolResult). The
+// Submission answers a call that waits. The
 // session is always the root's; the call may be a sub-agent's.
 type Submission struct {
 	SessionID  string
@@ -37,7 +37,7 @@ type Submission struct {
 	ApprovalID string // if set, it must be the pending call's
 }
 
-// Submitted tells what has become of a submission (facts 2.3).
+// Submitted says what has become of a submission (see docs/reference/protocol.md#suspension).
 type Submitted struct {
 	Status             SubmitStatus `json:"status"`
 	Reason             string       `json:"reason,omitempty"` // client_tool_timeout
@@ -143,8 +143,8 @@ func (sub Submission) check() error {
 	return nil
 }
 
-// answered tells of a call that does not wait for a submission: that it was
-// answered before, and why too late if so, or that it never waited.
+// answered returns the outcome for a call that does not wait for a submission: it was
+// answered before, or too late, with the reason, or it never waited.
 func answered(t *projector.Tree, call *projector.Call, id string) (reason string, err error) {
 	if call != nil && call.Approval != nil {
 		return "", nil

@@ -26,7 +26,7 @@ type SweepOptions struct {
 	DryRun bool
 }
 
-// Swept is what a sweep has done, as document 004 counts it.
+// Swept counts what a sweep has done.
 type Swept struct {
 	Detected         int `json:"detected"`         // sessions that have expired
 	Marked           int `json:"marked"`           // that have failed now, with session_expired
@@ -46,12 +46,10 @@ type lookedAt struct {
 }
 
 // Sweep ends the sessions that have expired and still wait, for a person or to
-// be resumed (document 004, expiredSessionCleanup): they have failed, with the
-// code session_expired. The workspaces of all that have expired are removed, as
-// far as this node can reach them, with their snapshots; of the log nothing is.
-// One that runs, or of which a
-// sub-agent runs, is left alone. What goes wrong with one session is logged and
-// counted, and does not keep others from being swept. One sweep at a time.
+// be resumed: they fail with the code session_expired. It removes the workspaces of all
+// expired sessions, as far as this node can reach them, with their snapshots, and nothing of
+// the log. It leaves a session alone that runs, or of which a sub-agent runs. A failure with
+// one session is logged and counted, and does not stop the sweep. One sweep at a time.
 //
 // Errors: those of listing the sessions; eventlog.ErrRefused; ctx's.
 func (l *Loop) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
@@ -149,7 +147,7 @@ func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, 
 		}
 		count = func(s *Swept) { s.Marked++ }
 		if stop := t.Turn.Stop; stop != nil && stop.Kind == eventlog.StopAbort {
-			return nil, nil // which whoever asked for did not live to see
+			return nil, nil // its client did not live to see it
 		}
 		return []record.Draft{{Run: t.Turn.RunID, Fact: &eventlog.InterruptRequested{
 			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: l.clock.FactBase(session),

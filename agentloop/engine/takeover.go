@@ -13,10 +13,10 @@ import (
 // so.
 const supersededTimeout = 5 * time.Second
 
-// tellSuperseded tells the session's clients that another executor goes on
-// with it (facts 1.3). The loser is no writer of the tree any more, so the
-// chunk belongs to no run and nothing strikes it. Nobody depends on it: what
-// fails is left.
+// tellSuperseded says to the session's clients that another executor continues
+// with it. This node is no writer of the tree any more, so the
+// chunk belongs to no run and nothing truncates it. Nothing depends on it, so a
+// failure is ignored.
 func (l *Loop) tellSuperseded(session, run string) {
 	ctx, cancel := context.WithTimeout(l.ctx, supersededTimeout)
 	defer cancel()
@@ -29,6 +29,6 @@ func (l *Loop) tellSuperseded(session, run string) {
 		return []record.Draft{{Chunk: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.clock.ChunkBase(&t.Session)}}}, nil
 	})
 	if err != nil {
-		l.opts.Logger.Warn("can't tell that the run was taken over", eventlog.LogSession, session, eventlog.LogRun, run, "error", err)
+		l.opts.Logger.Warn("can't append that the run was taken over", eventlog.LogSession, session, eventlog.LogRun, run, "error", err)
 	}
 }

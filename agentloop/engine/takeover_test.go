@@ -22,7 +22,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// stuck is a model that says a word, tells that it hangs, and hangs.
+// stuck is a model that says a word, says that it hangs, and hangs.
 func stuck(hangs chan<- struct{}) model.Model {
 	return modelFunc(func(ctx context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
 		if err := emit(model.TextDelta{Text: "Well"}); err != nil {
@@ -193,7 +193,7 @@ func (g *suspensionGate) Append(ctx context.Context, session string, expected ui
 }
 
 // The client answers while the run is about to be suspended, and is told that
-// the run goes on: then it does.
+// the run continues: then it does.
 func TestAResumeThatMeetsTheSuspensionIsNotLost(t *testing.T) {
 	log := &suspensionGate{Log: memory.New(), reached: make(chan struct{}), open: make(chan struct{})}
 	g := newRigOn(t, log, agentloop.Agent{

@@ -13,7 +13,7 @@ import (
 )
 
 // Checkpoints returns the checkpoints of a session, oldest first, and how many
-// there are (facts 1.4).
+// there are.
 func (l *Loop) Checkpoints(ctx context.Context, session string, limit, offset int) ([]projector.Checkpoint, int, error) {
 	t, err := l.states.Head(ctx, session)
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *Loop) goBack(
 	if marker == nil {
 		return nil, err
 	}
-	if after, err := l.states.Head(ctx, session); err == nil { // else it counts once the read models see it
+	if after, err := l.states.Head(ctx, session); err == nil { // otherwise it counts once the read models see it
 		charged.Done(after)
 	}
 	return marker, nil
@@ -167,14 +167,14 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 			return append(facts, l.clock.Resumed(&t.Session, facts[0].Run, req.Mode)), facts[0].Run, nil
 		})
 	}
-	if after, err := l.states.Head(ctx, req.SessionID); err == nil { // else it counts once the read models see it
+	if after, err := l.states.Head(ctx, req.SessionID); err == nil { // otherwise it counts once the read models see it
 		charged.Done(after)
 	}
 	l.dispatch(t, ticket)
 	return started(req.SessionID, run), nil
 }
 
-// turnStart returns the record behind which a turn's first run was requested:
+// turnStart returns the record after which a turn's first run was requested:
 // the turn's messages are there, and nothing else of it.
 func turnStart(t *projector.Tree, turn int) (uint64, error) {
 	if turn == 0 {

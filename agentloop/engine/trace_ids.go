@@ -11,8 +11,8 @@ import (
 )
 
 // TraceID is the id of a root session's trace: the first 16 bytes of the
-// SHA-256 of its id. So a conversation is one trace, whichever nodes work on
-// it and however long it takes.
+// SHA-256 of its id. So a conversation is one trace, on any number of
+// nodes and for any time.
 func TraceID(root string) trace.TraceID {
 	sum := sha256.Sum256([]byte(root))
 	return trace.TraceID(sum[:16])

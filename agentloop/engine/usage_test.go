@@ -148,7 +148,7 @@ func TestUsageOfATree(t *testing.T) {
 
 	sumsOfEntries(t, g.loop, sum)
 
-	// What was used was used; who starts anew starts at zero.
+	// What was used was used; who starts again starts at zero.
 	page, _, err := g.loop.Checkpoints(ctx, "s", 1, 0)
 	require.NoError(t, err)
 	_, err = g.loop.Rollback(ctx, "s", engine.Target{CheckpointID: page[0].ID})

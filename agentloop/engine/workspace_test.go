@@ -58,7 +58,7 @@ func newSpaceRig(t *testing.T, log eventlog.Log, s workspace.Provider, o engine.
 	return &rig{t: t, log: log, loop: loop}
 }
 
-// result waits until the session's run is over.
+// result waits until the session's run is finished.
 func (g *rig) result(session string) {
 	g.t.Helper()
 	h, err := g.loop.Handle(g.t.Context(), session)
@@ -258,7 +258,7 @@ func TestDescribeWorkspace(t *testing.T) {
 	require.Equal(t, engine.WorkspaceDescription{Kind: engine.WorkspaceNoRuntime}, d)
 }
 
-// A process that codes dies at an append; another one goes on. The conversation
+// A process that codes dies at an append; another one continues. The conversation
 // and the files are as without that.
 func TestFilesSurviveDeathAtAnyAppend(t *testing.T) {
 	agent := func() agentloop.Agent {

@@ -206,7 +206,7 @@ func TestARollbackIsToldWhatWasNotSaved(t *testing.T) {
 }
 
 // A fork of a checkpoint whose snapshot is gone begins without files, is told
-// so, and goes on. The provider is a real one.
+// so, and continues. The provider is a real one.
 func TestAForkWhoseSnapshotIsGone(t *testing.T) {
 	p, err := local.New(t.TempDir(), nil)
 	require.NoError(t, err)

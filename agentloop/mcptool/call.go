@@ -65,7 +65,7 @@ func (c *Client) send(ctx context.Context, s *session, tool string, call *agentl
 	params.SetProgressToken(token)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if s.proc == nil { // a POST would go on without its session
+	if s.proc == nil { // a POST would continue without its session
 		defer context.AfterFunc(s.life, cancel)()
 	}
 	ctx, d := withDelivery(ctx)

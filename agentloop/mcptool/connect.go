@@ -14,7 +14,7 @@ const (
 	maxBackoff = 30 * time.Second
 )
 
-// backoff is the pause behind an attempt that n others went before.
+// backoff is the pause after an attempt that n others went before.
 func backoff(n int) time.Duration {
 	return min(minBackoff<<min(n, 10), maxBackoff)
 }

@@ -36,8 +36,8 @@ func deliveryOf(ctx context.Context) *delivery {
 }
 
 // begin is called by the transport before it sends one of the call's messages,
-// what it returns behind that. The SDK tells the server of a cancelled call
-// from a goroutine of its own, whose context has the call's values.
+// what it returns after that. The SDK tells the server of a cancelled call
+// from its own goroutine, whose context has the call's values.
 func (d *delivery) begin() (end func()) {
 	if d.call.Err() == nil {
 		return func() {}

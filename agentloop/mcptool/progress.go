@@ -74,7 +74,7 @@ func (p *progress) emit(ctx context.Context, call *agentloop.Call, quit <-chan s
 }
 
 // onProgress takes a server's notification. It must not wait: the SDK queues
-// what comes behind it.
+// what comes after it.
 func (c *Client) onProgress(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
 	token, _ := req.Params.ProgressToken.(string)
 	c.mu.Lock()

@@ -21,7 +21,7 @@ import (
 )
 
 // run has an agent call one of a server's tools and returns the session's
-// state. seen hears of each record.
+// state. seen learns of each record.
 func run(t *testing.T, c *mcptool.Client, name, args string, seen func(eventlog.Record)) *projector.Tree {
 	t.Helper()
 	log := memory.New()

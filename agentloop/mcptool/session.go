@@ -27,7 +27,7 @@ func newSession(m *mcp.ClientSession, p *process) *session {
 	return s
 }
 
-// watch clears up behind the connection when it ends, whoever ended it.
+// watch clears up after the connection when it ends, whoever ended it.
 func (s *session) watch(log *slog.Logger) {
 	defer close(s.done)
 	_ = s.mcp.Wait() // why it ended is told to the calls

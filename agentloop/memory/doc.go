@@ -31,16 +31,16 @@
 // the same, the newer one is first. What is near by meaning alone must have a
 // cosine of at least Options.MinCosine. An embedder that does not answer within
 // [QuestionTimeout] costs the meaning, not the answer; Found.WordsOnly says so.
-// What an index that is behind still has of what was forgotten or erased is left
-// out, of listings, too.
+// Memories that were forgotten or erased, and that an index which lags still has, are left
+// out, also of listings.
 //
-// [Manager.Recall] is stricter, since nobody has asked: what is found by words
-// must also share one with the question that tells what that is about (not "the",
-// not "what"; see projector/readmodel/words), or a form of it. Which words tell
-// nothing is known for English only, and in scripts without spaces each character
-// tells something: in other languages a common word is enough to be found by.
+// [Manager.Recall] is stricter, since the user did not ask for memories: a memory that is found by words
+// must share with the question a word that carries its subject (not "the",
+// not "what"; see projector/readmodel/words), or a form of it. Such common words are
+// known for English only, and in scripts without spaces each character
+// counts: in other languages a common word is enough for a match.
 //
-// # Who owns what
+// # Ownership
 //
 // The log is the truth. The index can be lost. The manager holds nothing but
 // what its executor has under way, and that ends with [Manager.Shutdown].

@@ -28,11 +28,11 @@ type Embedder interface {
 // How long an embedder may take.
 const (
 	// SaveTimeout is for a memory right after it was saved, until its vector is
-	// in the log; inline, somebody waits.
+	// in the log; with the inline executor, a caller waits.
 	SaveTimeout = 10 * time.Second
 	// EmbedTimeout is for a batch of pending memories.
 	EmbedTimeout = 30 * time.Second
-	// QuestionTimeout is for what is searched for; somebody waits.
+	// QuestionTimeout is for the text of a search, while a caller waits.
 	QuestionTimeout = 2 * time.Second
 )
 
@@ -57,8 +57,8 @@ func (m *Manager) embed(ctx context.Context, timeout time.Duration, of string, t
 	return vectors, nil
 }
 
-// callEmbedder makes a panic an error: memories are to be saved whatever an
-// embedder does.
+// callEmbedder makes a panic an error: memories must be saved even if an
+// embedder fails.
 func callEmbedder(ctx context.Context, e Embedder, texts []string) (_ [][]float32, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// Executor decides when the vectors of saved memories are computed (document
-// 002, Embedding Executor).
+// Executor decides when the vectors of saved memories are computed.
 type Executor interface {
 	// Execute has a job done, or drops it: then the memory stays pending. ctx
 	// is the caller's; a job that outlives the call has another one.
@@ -90,7 +89,7 @@ func (b *background) next() func(context.Context) {
 	return job
 }
 
-// settle tells that nothing is under way and nothing more will be.
+// settle says that nothing is under way and nothing more will be.
 func (b *background) settle() {
 	if b.closed && b.free == b.concurrency {
 		close(b.idle)

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// lookUp returns a memory as the index has it or, if that is behind or can't be
+// lookUp returns a memory as the index has it or, if that lags or can't be
 // asked, as the log has it. Errors: readmodel.ErrNoMemory; those of the log.
 func (m *Manager) lookUp(ctx context.Context, scope eventlog.MemoryScope, id string) (readmodel.Memory, error) {
 	answer, err := m.opts.Index.Memory(ctx, scope, id, m.model())
@@ -23,8 +23,8 @@ func (m *Manager) lookUp(ctx context.Context, scope eventlog.MemoryScope, id str
 	return memory, err
 }
 
-// withoutGone leaves of what an index has found that is behind what the log still
-// has: nobody is to be told what was forgotten or erased since. Errors: the
+// withoutGone leaves of what an index has found that lags what the log still
+// has: the answer must not contain memories that were forgotten or erased since. Errors: the
 // log's.
 func (m *Manager) withoutGone(ctx context.Context, log string, c readmodel.MemoryCandidates) (readmodel.MemoryCandidates, error) {
 	if len(c.ByWords)+len(c.ByMeaning) == 0 {
@@ -43,9 +43,9 @@ func without(forgotten map[string]bool, memories []readmodel.Memory) []readmodel
 	return slices.DeleteFunc(slices.Clone(memories), func(m readmodel.Memory) bool { return forgotten[m.ID] })
 }
 
-// forgottenSince returns the ids of memories that were forgotten behind one of a
+// forgottenSince returns the ids of memories that were forgotten after one of a
 // log's records. Errors: readmodel.ErrNoMemory if the log was erased since, and
-// perhaps begun anew; the log's.
+// perhaps restarted; the log's.
 func (m *Manager) forgottenSince(ctx context.Context, log string, known uint64) (map[string]bool, error) {
 	forgotten, same := map[string]bool{}, false
 	for r, err := range m.opts.Log.Read(ctx, log, known-1, 0) {
@@ -74,7 +74,7 @@ func (m *Manager) forgottenSince(ctx context.Context, log string, known uint64) 
 // vectorType is of what takes most of the room in a log.
 var vectorType = (*eventlog.MemoryEmbedded)(nil).Type()
 
-// fromLog returns what the records of a scope behind one of them say of a memory,
+// fromLog returns what the records of a scope after one of them say of a memory,
 // and the log's head, 0 if there is no log. Errors: readmodel.ErrNoMemory and
 // ErrForgotten, also with the head; those of the log.
 func (m *Manager) fromLog(ctx context.Context, scope eventlog.MemoryScope, id string, behind uint64) (memory readmodel.Memory, head uint64, err error) {
@@ -117,7 +117,7 @@ func (m *Manager) fromLog(ctx context.Context, scope eventlog.MemoryScope, id st
 }
 
 // update appends facts about memories of a log, in which saved is the sequence
-// of one of them. A log that was erased since, and perhaps begun anew, is left
+// of one of them. A log that was erased since, and perhaps restarted, is left
 // alone. Errors: readmodel.ErrNoMemory for such a log; the log's.
 func (m *Manager) update(ctx context.Context, log string, saved uint64, facts ...eventlog.Fact) error {
 	entries := make([]eventlog.Entry, len(facts))

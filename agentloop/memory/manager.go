@@ -74,10 +74,10 @@ func (m *Manager) model() string {
 	return m.opts.Embedder.Model()
 }
 
-// List lists the memories of a scope, newest first. What an index that is behind
+// List lists the memories of a scope, newest first. What an index that lags
 // still has of what was forgotten or erased is left out; of what was forgotten
 // its Total may count some. Errors: a *eventlog.ValidationError; those of the
-// index and, if that is behind, of the log.
+// index and, if that lags, of the log.
 func (m *Manager) List(ctx context.Context, scope eventlog.MemoryScope, page readmodel.Paging) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
 	if err := scope.Validate(); err != nil {
 		return readmodel.Answer[readmodel.Page[readmodel.Memory]]{}, err
@@ -99,7 +99,7 @@ func (m *Manager) List(ctx context.Context, scope eventlog.MemoryScope, page rea
 	return listed, err
 }
 
-// Forget has a memory never be found again, nor saved again under its key. Its
+// Forget makes sure that a memory is never found again, nor saved again under its key. Its
 // bytes stay in the log until the scope is erased. Errors: readmodel.ErrNoMemory,
 // ErrForgotten if it was forgotten before, a *eventlog.ValidationError, those of
 // the log.

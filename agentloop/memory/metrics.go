@@ -21,7 +21,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 }
 
-// What is embedded.
+// Values of the label of.
 const (
 	ofMemory   = "memory"
 	ofQuestion = "question"

@@ -27,7 +27,7 @@ const MaxRecall = MaxHits
 var errNoUser = errors.New("nobody has said whose this conversation is: there is no user whose memories it could have")
 
 // scopeOf returns the scope of a turn or a call. A session's is the tree's. Users
-// and agents have memories of their own in each tenant.
+// and agents have their own memories in each tenant.
 func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.Whose) (eventlog.MemoryScope, error) {
 	scope := eventlog.MemoryScope{Kind: kind}
 	switch kind {
@@ -50,8 +50,8 @@ func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.Whose) (eventlog.MemoryS
 // the first MaxQuestion bytes count. Without a user there are no memories of
 // one, which is no error.
 //
-// Errors: those of the index and, if that is behind, of the log;
-// readmodel.ErrUnavailable also if nothing is found while it is made anew.
+// Errors: those of the index and, if that lags, of the log;
+// readmodel.ErrUnavailable also if nothing is found while it is made again.
 func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Policy) ([]eventlog.RecalledMemory, error) {
 	scope, err := scopeOf(p.Scope, req.Whose)
 	switch {
@@ -108,8 +108,8 @@ func (r recaller) Recall(ctx context.Context, req agentloop.RecallRequest) ([]ev
 
 var errNoIndex = errors.New("memories can't be looked up now")
 
-// plain is what a model, and whoever reads a session, is told of an error. An
-// index's own words may name files.
+// plain is the text of an error for a model and for readers of a session. The
+// index's own error may name files.
 func plain(err error) error {
 	if errors.Is(err, readmodel.ErrUnavailable) {
 		return errNoIndex

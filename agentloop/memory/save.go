@@ -72,8 +72,8 @@ func (m *Manager) idOf(d Draft) string {
 }
 
 // append writes a memory exactly once, unless its key is known. The log's head
-// is asked for before the key is looked up, so that whoever saves the same at
-// the same time is seen or met; then only what came behind that head is looked at.
+// is read before the key is looked up, so that a save of the same memory at
+// the same time is either found or conflicts; then only what came after that head is looked at.
 func (m *Manager) append(ctx context.Context, d Draft, f *eventlog.MemorySaved, entry eventlog.Entry) (readmodel.Memory, error) {
 	log := d.Scope.LogID()
 	head, err := m.opts.Log.Head(ctx, log)

@@ -147,7 +147,7 @@ func TestManySaveAtOnce(t *testing.T) {
 	})
 }
 
-// TestATurnThatDoesNotCome: who waits for one is not kept behind its time.
+// TestATurnThatDoesNotCome: who waits for one is not kept after its time.
 func TestATurnThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &counting{Log: logmemory.New()}
@@ -165,7 +165,7 @@ func TestATurnThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// meddled is an index behind each of whose answers about a memory something
+// meddled is an index after each of whose answers about a memory something
 // happens.
 type meddled struct {
 	*index
@@ -273,7 +273,7 @@ func TestASessionThatIsErasedWhileItSaves(t *testing.T) {
 	}
 }
 
-// lingering is a log an erasure of which leaves bytes behind.
+// lingering is a log an erasure of which leaves bytes after.
 type lingering struct{ *erasing }
 
 func (l lingering) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
@@ -282,7 +282,7 @@ func (l lingering) Erase(ctx context.Context, session string) (eventlog.Erasure,
 	return e, err
 }
 
-// TestAnErasureThatIsNotOver is for the operator to go on with.
+// TestAnErasureThatIsNotOver is for the operator to continue with.
 func TestAnErasureThatIsNotOver(t *testing.T) {
 	log := lingering{&erasing{Log: logmemory.New()}}
 	var text bytes.Buffer

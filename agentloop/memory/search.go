@@ -55,7 +55,7 @@ type Hit struct {
 
 // Search finds the memories of a scope that fit best; see the package's
 // documentation. Errors: a *eventlog.ValidationError; those of the index and, if
-// that is behind, of the log.
+// that lags, of the log.
 func (m *Manager) Search(ctx context.Context, q Query) (Found, error) {
 	if err := q.Scope.Validate(); err != nil {
 		return Found{}, err

@@ -92,7 +92,7 @@ func (m *Manager) saveWhenTaken(ctx context.Context, d Draft) (readmodel.Memory,
 	}
 }
 
-// passes tells whether an error is of a log that takes nothing for now.
+// passes says whether an error is of a log that takes nothing for now.
 func passes(err error) bool {
 	return slices.ContainsFunc([]error{
 		eventlog.ErrRefused, eventlog.ErrUnavailable, eventlog.ErrOutcomeUnknown, eventlog.ErrIncomplete,
@@ -143,7 +143,7 @@ func (m *Manager) searchTool(p Policy) agentloop.Tool {
 		})
 }
 
-// reach tells a model how far memories reach.
+// reach says to a model in which conversations memories are recalled.
 func reach(kind eventlog.MemoryScopeKind) string {
 	switch kind {
 	case eventlog.MemoryOfUser:

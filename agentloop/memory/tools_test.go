@@ -24,7 +24,7 @@ import (
 )
 
 // converse has an agent with memories take one turn, and returns the state
-// behind it.
+// after it.
 func converse(t *testing.T, log eventlog.Log, m *memory.Manager, p memory.Policy, session, user, said string, calls ...scripted.Call) *projector.Tree {
 	t.Helper()
 	turns := []scripted.Turn{{Text: "Good."}}

@@ -6,7 +6,7 @@ import (
 )
 
 // turns lets a manager write a log once at a time, in the order in which it was
-// asked to. Each append is behind all others: of many at once all but one would
+// asked to. Each append is after all others: of many at once all but one would
 // have to try again. What several nodes write at once they do try again.
 type turns struct {
 	mu   sync.Mutex

@@ -16,7 +16,7 @@ const (
 	maxBatchBytes = 128 << 10
 )
 
-// ErrEmbedderOut: the embedder fails whatever it is asked, or takes no more for
+// ErrEmbedderOut: the embedder fails for every text, or accepts no more for
 // now.
 var ErrEmbedderOut = errors.New("memory: the embedder is out")
 
@@ -33,12 +33,12 @@ type Processed struct {
 // ProcessUnembedded computes the vectors of all memories that have none of the
 // embedder's model: those of an outage, of a process that died, of a queue that
 // was full, of the time before another model. A text that the embedder refuses
-// does not keep others from theirs. It stops when the embedder is out, which is
-// when it also fails a text that is nobody's, or limits how much it is asked.
+// does not keep others from theirs. It stops when the embedder is out, which means
+// that it also fails for a test text, or limits the rate.
 // Several nodes may do it at once; on one it is done one at a time.
 //
 // Errors: ErrEmbedderOut, with the embedder's own; the index's, readmodel.ErrUnavailable
-// also while it is made anew; the log's; ctx's.
+// also while it is made again; the log's; ctx's.
 // Processed is right with an error, too.
 func (m *Manager) ProcessUnembedded(ctx context.Context) (Processed, error) {
 	var done Processed

@@ -2,8 +2,8 @@
 // providers are its subfolders.
 //
 // An adapter makes one streaming call and reports it as it comes. It does not
-// retry: the loop does, behind a marker, since what a failed attempt has
-// streamed must be struck from the log.
+// retry: the loop does, after a marker, since what a failed attempt has
+// streamed must be truncated from the log.
 package model
 
 import (
@@ -30,7 +30,7 @@ type Request struct {
 	Tools    []ToolSpec
 }
 
-// Message is one message of the conversation. Role tells which fields count.
+// Message is one message of the conversation. Role says which fields count.
 type Message struct {
 	Role Role
 
@@ -43,7 +43,7 @@ type Message struct {
 
 	ToolCallID string // tool: the call that Content answers
 	ToolName   string // tool
-	Failed     bool   // tool: Content tells why the call failed
+	Failed     bool   // tool: Content says why the call failed
 }
 
 // Text is the text of an assistant's answer.
@@ -86,8 +86,8 @@ type (
 	// ReasoningDelta is a piece of reasoning.
 	ReasoningDelta struct{ Text string }
 	// PartEnd ends the text or the reasoning that grows, so that more of the
-	// same kind is a part of its own. Data, an object, is kept with the part
-	// as its ProviderData; where nothing grows it is a part of its own. What
+	// same kind is its own part. Data, an object, is kept with the part
+	// as its ProviderData; where nothing grows it is its own part. What
 	// grows also ends where a piece of another kind begins.
 	PartEnd struct{ Data json.RawMessage }
 	// Source is something that the model cites: a web page if it has a URL,
@@ -131,8 +131,8 @@ type Answer struct {
 	Usage      eventlog.TokenUsage
 }
 
-// Error is a classified failure of a call (facts: category is the code's part
-// before the first underscore).
+// Error is a classified failure of a call. The part of its code before the first underscore is
+// the category.
 type Error struct {
 	Code       string // one of the codes below
 	Message    string // the provider's own words, at most MaxErrorText bytes; no keys, headers or URLs

@@ -1,6 +1,6 @@
 package model
 
-// Named is a [Model] that tells what it is called in requests: one of few
+// Named is a [Model] that says what it is called in requests: one of few
 // names, which the configuration chooses. Answers may name another one.
 type Named interface{ Name() string }
 

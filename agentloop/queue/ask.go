@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// What nodes say to each other, by core NATS.
+// Messages between nodes, by core NATS.
 const (
 	allSubject    = "helix.node.all"    // word
 	wakeSubject   = "helix.node.wake"   // wake

@@ -3,8 +3,8 @@ package queue
 import "time"
 
 // First reports whether this node is the one of all that live, and don't leave,
-// that does what only one has to. Two may take themselves for it for a moment,
-// as when one has just begun; so may none.
+// that does work which only one node has to do. For a moment, two nodes may believe that they
+// are the first, for instance when one has just started; or none.
 func (q *Queue) First() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

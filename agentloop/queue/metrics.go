@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measure a queue. A nil one measures nothing. What the list has is
-// known from when it was last looked through: nobody asks the server because
-// somebody reads metrics.
+// Metrics measure a queue. A nil one measures nothing. Values of the
+// list are from the last time that it was read: a scrape makes no
+// requests.
 type Metrics struct {
 	trees    prometheus.Gauge
 	unheld   prometheus.Gauge

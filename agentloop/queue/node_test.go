@@ -97,7 +97,7 @@ func (s *site) node(name string, agents ...agentloop.Agent) *node {
 	require.NoError(s.t, err)
 	s.t.Cleanup(n.stop)
 	require.NoError(s.t, n.queue.Serve(n.loop))
-	// Its first look is over: what the test begins next it is not asked to judge
+	// Its first look is finished: what the test begins next it is not asked to judge
 	// before that is claimed.
 	require.Eventually(s.t, n.looked, within, time.Millisecond)
 	return n
@@ -160,13 +160,13 @@ func (s *site) start(n *node, session, agent string) engine.Started {
 	return started
 }
 
-// resume asks the node to go on with a session.
+// resume asks the node to continue with a session.
 func (s *site) resume(n *node, req engine.ResumeRequest) (engine.Started, error) {
 	s.t.Helper()
 	return patiently(s.t, func() (engine.Started, error) { return n.loop.Resume(s.t.Context(), req) })
 }
 
-// state is the session's, folded anew.
+// state is the session's, folded again.
 func (s *site) state(session string) *projector.Tree {
 	s.t.Helper()
 	t, err := snapshot.New(s.log, nil).Head(s.t.Context(), session)

@@ -68,7 +68,7 @@ func TestAnyNodeTakesRequests(t *testing.T) {
 }
 
 // A call that waits is answered through one node, resumed through another, and
-// goes on at the one that hosts the agent.
+// continues at the one that hosts the agent.
 func TestAnAnswerThroughAnyNode(t *testing.T) {
 	s := newSite(t)
 	asks := twoSteps(false)
@@ -104,7 +104,7 @@ func gated(may <-chan struct{}) agentloop.Agent {
 }
 
 // A node that drains ends the step, and another one begins the next: nothing
-// is struck, and no client notices.
+// is truncated, and no client notices.
 func TestADrainingNodeHandsOver(t *testing.T) {
 	s := newSite(t)
 	may := make(chan struct{})
@@ -160,7 +160,7 @@ func TestAZombieIsFenced(t *testing.T) {
 	zombie := s.node("zombie", twoSteps(true))
 	s.start(zombie, "s", "teller")
 	s.until("s", speaks)
-	zombie.conns[1].Close() // what the others hear of it; its log goes on
+	zombie.conns[1].Close() // what the others learn of it; its log continues
 	s.node("b", twoSteps(false))
 	s.until("s", completed)
 	require.Eventually(t, func() bool { return !zombie.loop.Live("s") }, within, time.Millisecond)

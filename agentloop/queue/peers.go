@@ -47,7 +47,7 @@ type peer struct {
 	asked   bool // whether it lives; the answer is not there yet
 }
 
-// say tells all nodes of this one.
+// say announces this node to all others.
 func (q *Queue) say(s state) {
 	q.mu.Lock()
 	gone := q.gone
@@ -60,11 +60,11 @@ func (q *Queue) say(s state) {
 	}
 	text, _ := json.Marshal(word{Node: q.opts.Node, Instance: q.instance, Agents: q.loop.AgentTypes(), State: s})
 	if err := q.nc.Publish(allSubject, text); err != nil && !q.nc.IsClosed() {
-		q.opts.Logger.Warn("can't tell other nodes of this one", "error", err)
+		q.opts.Logger.Warn("can't announce this node to the others", "error", err)
 	}
 }
 
-// hear takes note of what a node says of itself.
+// hear records a node's announcement.
 func (q *Queue) hear(m *nats.Msg) {
 	var w word
 	if json.Unmarshal(m.Data, &w) != nil || w.Node == "" {
@@ -102,8 +102,8 @@ func (q *Queue) hear(m *nats.Msg) {
 	}
 }
 
-// judge finds nodes that have died. A node that hears not even itself says
-// nothing about others.
+// judge finds nodes that have died. A node that does not even receive its own announcements
+// can't judge others.
 func (q *Queue) judge() {
 	now := time.Now()
 	q.mu.Lock()
@@ -121,7 +121,7 @@ func (q *Queue) judge() {
 	}
 }
 
-// probe asks a silent node whether it lives. One that nobody answers for has
+// probe asks a silent node whether it lives. A node without any answer has
 // lost its connection; one that is only slow has until deadAfter.
 func (q *Queue) probe(node string, last bool) {
 	_, err := q.ask(q.ctx, node, question{})
@@ -180,8 +180,8 @@ func (p *peer) hosts(agentType string) bool {
 	return !p.leaving && slices.Contains(p.agents, agentType)
 }
 
-// mine reports whether it is for this node, which can, to take a tree up that
-// nobody holds: of the nodes that host its agent it ranks first for this tree.
+// mine reports whether it is for this node, which can, to drive a tree that
+// no node holds: of the nodes that host its agent it ranks first for this tree.
 func (q *Queue) mine(t tree) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -43,7 +43,7 @@ const (
 type Options struct {
 	// Node names this process, as the loop's Options.Node. Required. No two
 	// processes may have the same name, not even one after the other: it is how
-	// a run tells that its process has died.
+	// a run says that its process has died.
 	Node string
 	// Replicas of the list; 0 means 1.
 	Replicas int
@@ -79,8 +79,8 @@ type Queue struct {
 	wg   sync.WaitGroup
 	subs []*nats.Subscription
 	look chan struct{} // has the list looked through
-	woke chan tree     // trees that another node asks to be taken up
-	// since tells of the trees that nobody held at the last look from when on.
+	woke chan tree     // trees that another node asks to drive
+	// since is the time since which no node holds a tree, of those at the last look.
 	since    map[tree]time.Time
 	failures atomic.Int64 // to read the list, in a row
 
@@ -88,8 +88,8 @@ type Queue struct {
 	peers   map[string]*peer
 	heard   time.Time // when this node heard itself last
 	leaving bool
-	gone    bool // nothing is said any more
-	// hosting are those by which other nodes learn which agents are here.
+	gone    bool // nothing is announced any more
+	// hosting are the subscriptions by which other nodes find the agents of this node.
 	hosting map[string]*nats.Subscription
 }
 

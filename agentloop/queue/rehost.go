@@ -10,9 +10,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Rehost tells the other nodes which agents the loop has now, and looks for
-// trees of those that are new. A node that leaves has told that it hosts
-// nothing any more.
+// Rehost announces the loop's agents to the other nodes, and looks for
+// trees of new agents. A node that leaves has already announced that it hosts
+// none.
 func (q *Queue) Rehost() error {
 	if err := q.host(); err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// ScanEvery is how often the list is looked through for what nobody has
-	// been told of.
+	// ScanEvery is how often the list is read for trees of which no node was
+	// notified.
 	ScanEvery = 10 * time.Second
-	// neglected is after what time a node takes up a tree that another one
-	// should have: that one lives, and can't.
+	// neglected is the time after which a node drives a tree that another live node
+	// should drive and does not.
 	neglected = 15 * time.Second
 	// maxWoken is how many wishes to be taken up may wait.
 	maxWoken = 256
@@ -46,7 +46,7 @@ func (q *Queue) Serve(loop Loop) error {
 	return nil
 }
 
-// Leave has other nodes take up what this one would: it drains.
+// Leave announces that this node drains, so that other nodes drive its share.
 func (q *Queue) Leave() {
 	q.mu.Lock()
 	q.leaving = true
@@ -72,7 +72,7 @@ func (q *Queue) Close() {
 	q.wg.Wait()
 }
 
-// live says that this node lives, and finds out who does not.
+// live announces that this node lives, and finds nodes that do not.
 func (q *Queue) live() {
 	every := time.NewTicker(beat)
 	defer every.Stop()
@@ -111,7 +111,7 @@ func (q *Queue) scan() {
 	}
 }
 
-// answerWakes takes up what other nodes ask for.
+// answerWakes drives the trees that other nodes ask for.
 func (q *Queue) answerWakes() {
 	for {
 		select {
@@ -125,7 +125,7 @@ func (q *Queue) answerWakes() {
 	}
 }
 
-// lookThrough takes up this node's share of what stands on the list and nobody
+// lookThrough drives this node's share of the trees on the list that no node
 // holds.
 func (q *Queue) lookThrough() {
 	ctx, cancel := context.WithTimeout(q.ctx, q.patience(tryTimeout, maxTryTimeout))
@@ -164,7 +164,7 @@ func (q *Queue) hosts(t tree) bool {
 	return !q.leaving && slices.Contains(q.loop.AgentTypes(), t.agentType)
 }
 
-// lookAgain has the list looked through after a pause: nobody has answered.
+// lookAgain has the list read again after a pause: no node has answered.
 func (q *Queue) lookAgain(what string, err error) {
 	if q.ctx.Err() != nil {
 		return
@@ -210,8 +210,8 @@ func (q *Queue) unheld(trees []tree) []tree {
 	return slices.DeleteFunc(trees, func(t tree) bool { return held[t.session] })
 }
 
-// takeUp has the loop take trees up. now is the server's time, by which it told
-// when they came on the list.
+// takeUp has the loop take trees up. now is the server's time, which also dates
+// the list's entries.
 func (q *Queue) takeUp(trees []tree, now time.Time) {
 	for i, t := range trees {
 		if i%takeUps == takeUps-1 && pause(q.ctx, takeUpPause) != nil {
@@ -221,7 +221,7 @@ func (q *Queue) takeUp(trees []tree, now time.Time) {
 		m, err := q.stream.GetLastMsgForSubject(ctx, t.subject())
 		cancel()
 		switch {
-		case errors.Is(err, natsjs.ErrMsgNotFound): // it is at rest
+		case errors.Is(err, natsjs.ErrMsgNotFound): // it is idle
 		case err != nil: // the list may have lost its leader
 			q.lookAgain("can't take runs up", err)
 			return

@@ -41,8 +41,8 @@ func speaks(t *projector.Tree) bool {
 	return t.Turn != nil && t.Turn.Step != nil && t.Turn.Step.Number == 2 && len(t.Turn.Step.Partial) > 0
 }
 
-// A node dies in mid-sentence: another one goes on, without anybody's request,
-// and what was half said is struck.
+// A node dies in mid-sentence: another one continues, without anybody's request,
+// and what was half said is truncated.
 func TestARunOfADeadNodeGoesOnElsewhere(t *testing.T) {
 	s := newSite(t)
 	a := s.node("a", twoSteps(true))
@@ -116,7 +116,7 @@ func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
 		entry(&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base}),
 	})
 	require.NoError(t, err)
-	_, err = b.queue.Put(t.Context(), "teller", "s") // behind it, or a slow test would look like one that never came
+	_, err = b.queue.Put(t.Context(), "teller", "s") // after it, or a slow test would look like one that never came
 	require.NoError(t, err)
 	s.until("s", completed)
 	_, err = s.log.Head(t.Context(), "never")

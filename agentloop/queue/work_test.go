@@ -43,7 +43,7 @@ func household(hangs bool) []agentloop.Agent {
 	}
 }
 
-// answeredChild brings a session to where the boss's turn is over and the
+// answeredChild brings a session to where the boss's turn is finished and the
 // child's call is answered: it has work, and stands on no list.
 func (s *site) answeredChild(n *node) {
 	s.t.Helper()

@@ -25,7 +25,7 @@ const (
 type Days interface {
 	// Load returns the value of a key, and its revision; nil and 0 if there is none.
 	Load(ctx context.Context, key string) (value []byte, revision uint64, err error)
-	// Save replaces a value that still has the revision; else it returns false. If it
+	// Save replaces a value that still has the revision; otherwise it returns false. If it
 	// fails, the value may have been replaced.
 	Save(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// MaxLabels is how many tenants have a label of their own.
+// MaxLabels is how many tenants have their own label.
 const MaxLabels = 100
 
 // Labels returns those of the tenants with limits by their names that have a label of
@@ -17,7 +17,7 @@ func (q *Quota) Labels() []string {
 	return q.tenants.Load().labels
 }
 
-// Label returns a tenant's name if it is one of [Quota.Labels], else "other". It returns
+// Label returns a tenant's name if it is one of [Quota.Labels], otherwise "other". It returns
 // "" for callers without a tenant.
 func (q *Quota) Label(tenant string) string {
 	if q == nil || tenant == "" {

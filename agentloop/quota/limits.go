@@ -15,7 +15,7 @@ import (
 type Limits struct {
 	Sessions          int     // root sessions in the log
 	Bytes             int64   // payloads of its sessions' records in the log
-	Runs              int     // runs of root sessions that go on at a time
+	Runs              int     // runs of root sessions that continue at a time
 	RequestsPerSecond float64 // at one node; as many may come at once as in one second, at least 1
 	Streams           int     // that are open at a time, at one node
 	TokensPerDay      int64   // of model calls, on a day of UTC
@@ -47,7 +47,7 @@ const (
 type Exceeded struct {
 	Limit string  // its name, such as [Sessions]
 	Most  float64 // what it is
-	// After is the time until all of the limit is there again; 0: nobody knows.
+	// After is the time until all of the limit is there again; 0: not known.
 	After time.Duration
 	// InFlight: what is under way may use all that is left, and may leave some of it.
 	InFlight bool
@@ -56,7 +56,7 @@ type Exceeded struct {
 func (e *Exceeded) Error() string { return fmt.Sprintf("quota: %s: the limit is %v", e.Limit, e.Most) }
 
 // ErrNoTenant is the error of a request that would add to a session without a tenant,
-// by a caller whose tenant has limits: what that session uses counts for nobody.
+// by a caller whose tenant has limits: the usage of that session counts for no tenant.
 var ErrNoTenant = errors.New("quota: the session has no tenant, and the caller's tenant has limits")
 
 type callerKey struct{}

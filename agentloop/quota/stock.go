@@ -8,12 +8,12 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Counts tells what tenants use, as far as read models know.
+// Counts says what tenants use, as far as read models know.
 type Counts interface {
 	// TenantUse returns what a tenant uses, and the state of those of the given
 	// roots that are known. It does not wait for the rows to be current.
 	TenantUse(ctx context.Context, tenant string, roots []string) (readmodel.TenantUse, error)
-	// Fresh tells whether the rows are current.
+	// Fresh says whether the rows are current.
 	Fresh(ctx context.Context) readmodel.Fresh
 }
 
@@ -78,7 +78,7 @@ type Admission struct {
 	want Want
 }
 
-// Admit takes note of a request that adds to what a tenant uses, until
+// Admit counts a request that adds to a tenant's usage, until
 // [Admission.Done] is called. It counts what the read models know, and what this
 // node has admitted since: what other nodes have admitted within the read models'
 // lag is not known.
@@ -125,7 +125,7 @@ func (q *Quota) Admit(ctx context.Context, tenant, root string, want Want) (*Adm
 	return &Admission{s, root, want}, nil
 }
 
-// Done tells what has become of the request: the session's state behind what was
+// Done says what has become of the request: the session's state after what was
 // appended, or nil if nothing was.
 func (a *Admission) Done(t *projector.Tree) {
 	if a == nil {

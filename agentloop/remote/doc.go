@@ -1,10 +1,9 @@
-// Package remote is the client side of the agent server's protocol (document
-// 004, layer A): it starts and resumes agents that run on another server, and
+// Package remote is the client side of the agent server's protocol: it starts and resumes agents that run on another server, and
 // follows what they say.
 //
 // The remote server's log is authoritative. This package keeps nothing but
 // the sequence up to which it has read, and a caller that stores this sequence
-// goes on behind it, in this process or in another one.
+// continues after it, in this process or in another one.
 //
 // A [Transport] speaks to the server, as package remotehttp does over HTTP; one
 // Stream of it is one connection. [Follow] is the stream of a session across
@@ -25,7 +24,7 @@
 //
 // Not promised: that a request which was retried was carried out once. Start,
 // Interrupt and Abort are idempotent on the server. A Resume with a message
-// is not: its answer may be lost, and the message then said twice.
+// is not: its answer may be lost, and the message then sent twice.
 //
 // Texts of errors, the server's own included, contain no addresses, no headers
 // and at most 8 KiB: transports see to that.

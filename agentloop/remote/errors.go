@@ -23,7 +23,7 @@ var (
 	ErrTooLarge = errors.New("remote: the answer is too large")
 )
 
-// Codes of [Error] that callers branch on (document 004).
+// Codes of [Error] that callers branch on.
 const (
 	CodeNotFound         = "NOT_FOUND"
 	CodeAlreadyRunning   = "ALREADY_RUNNING"
@@ -70,7 +70,7 @@ func hasCode(err error, code string) bool {
 }
 
 // Retryable reports whether the same request may succeed later: the server
-// had an error of its own (5xx) or could not be reached.
+// had its own error (5xx) or could not be reached.
 func Retryable(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Status >= 500

@@ -6,8 +6,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Event is an element of a remote session's stream (document 004,
-// TransportEvent): a [ChunkEvent], an [EndEvent] or an [ErrorEvent]. The
+// Event is an element of a remote session's stream: a [ChunkEvent], an [EndEvent] or an [ErrorEvent]. The
 // latter two are last.
 type Event interface{ isEvent() }
 
@@ -22,7 +21,7 @@ type ChunkEvent struct {
 type EndEvent struct {
 	Output json.RawMessage // nil: none
 	State  json.RawMessage // the custom state; nil: none
-	Status string          // paused or interrupted: the session can be resumed; else it has completed
+	Status string          // paused or interrupted: the session can be resumed; otherwise it has completed
 }
 
 // ErrorEvent ends a stream because the session has failed.

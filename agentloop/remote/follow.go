@@ -14,8 +14,7 @@ const (
 	DefaultStreamRetryBase = 100 * time.Millisecond
 )
 
-// FollowOptions say how often [Follow] connects again (document 004,
-// streamRetries and streamRetryBaseMs).
+// FollowOptions say how often [Follow] connects again.
 type FollowOptions struct {
 	// Retries is how many attempts in a row may fail, that is without a new
 	// chunk; 0: 3, negative: none, at most 50.
@@ -25,7 +24,7 @@ type FollowOptions struct {
 	RetryBase time.Duration
 }
 
-// Follow yields the events of a session behind sequence from, across
+// Follow yields the events of a session after sequence from, across
 // connections that drop, until an EndEvent or an ErrorEvent. Else an error is
 // last: what the server refuses, [ErrOutOfOrder], the cause of a ctx that has
 // ended, or, when the retries are used up, what the last attempt failed with.
@@ -95,7 +94,7 @@ func (f *follower) connection(ctx context.Context) error {
 		}
 		if c, ok := e.(ChunkEvent); ok {
 			if c.Sequence < before {
-				return fmt.Errorf("%w: %d comes behind %d", ErrOutOfOrder, c.Sequence, before)
+				return fmt.Errorf("%w: %d comes after %d", ErrOutOfOrder, c.Sequence, before)
 			}
 			before = c.Sequence
 			if c.Sequence <= f.seen {
@@ -111,7 +110,7 @@ func (f *follower) connection(ctx context.Context) error {
 	return fmt.Errorf("%w: it has no end", ErrStreamDropped)
 }
 
-// settled returns the last event if the session is over and all of its
+// settled returns the last event if the session is finished and all of its
 // chunks were seen. A session that waits is not over: others may resume it.
 func (f *follower) settled(ctx context.Context) (Event, error) {
 	s, err := f.t.Status(ctx, f.session)

@@ -38,14 +38,14 @@ func (r *Retries) Wait(ctx context.Context, err error) error {
 	return pause(ctx, delay, err)
 }
 
-// Reset begins to count anew: an attempt has got somewhere.
+// Reset begins to count again: an attempt has got somewhere.
 func (r *Retries) Reset() { r.failed = 0 }
 
 // NewRetries returns the repetitions of a request: at most so many in a row, the
 // first one after base, which doubles each time.
 func NewRetries(base time.Duration, most int) *Retries { return &Retries{base: base, most: most} }
 
-// backoff is the wait behind attempt n, from 0: base * 2^n.
+// backoff is the wait after attempt n, from 0: base * 2^n.
 func backoff(base time.Duration, n int) time.Duration {
 	for range n {
 		if base >= maxDelay {

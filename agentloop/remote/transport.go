@@ -6,8 +6,7 @@ import (
 	"iter"
 )
 
-// Transport speaks to a remote agent server (document 004,
-// RemoteAgentTransport). Package remotehttp has one.
+// Transport speaks to a remote agent server. Package remotehttp has one.
 //
 // Errors of all methods: [*Error] for what the server refuses,
 // [ErrUnreachable], [ErrMalformed], [ErrTooLarge], and the cause of a context
@@ -17,9 +16,9 @@ type Transport interface {
 	Start(ctx context.Context, req StartRequest) (Started, error)
 	// Resume begins a further run of a session that waits.
 	Resume(ctx context.Context, req ResumeRequest) (Started, error)
-	// Stream yields the events behind sequence from, then what is live, until
+	// Stream yields the events after sequence from, then what is live, until
 	// an EndEvent or an ErrorEvent. Without one, an error is last:
-	// [ErrStreamDropped] means that the caller can go on from the last
+	// [ErrStreamDropped] means that the caller can continue from the last
 	// sequence that it saw, which is what [Follow] does.
 	Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[Event, error]
 	Status(ctx context.Context, sessionID string) (Status, error)
@@ -29,7 +28,7 @@ type Transport interface {
 	Abort(ctx context.Context, sessionID, reason string) error
 }
 
-// StartRequest is document 004's RemoteStartRequest.
+// StartRequest is the body of POST /start.
 type StartRequest struct {
 	SessionID string            `json:"sessionId"`
 	AgentType string            `json:"agentType"`
@@ -38,13 +37,13 @@ type StartRequest struct {
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 
-// ResumeRequest is document 004's RemoteResumeRequest.
+// ResumeRequest is the body of POST /resume.
 type ResumeRequest struct {
 	SessionID string `json:"sessionId"`
-	Message   string `json:"message,omitempty"` // empty: the run goes on without one
+	Message   string `json:"message,omitempty"` // empty: the run continues without one
 }
 
-// Started is document 004's RemoteStartResponse.
+// Started is the answer of POST /start and /resume.
 type Started struct {
 	SessionID string `json:"sessionId"`
 	StreamID  string `json:"streamId"`
@@ -60,7 +59,7 @@ const (
 	StatusPaused      = "paused"
 )
 
-// Status is document 004's RemoteStatusResponse.
+// Status is the answer of GET /status.
 type Status struct {
 	SessionID      string          `json:"sessionId"`
 	RunID          string          `json:"runId,omitempty"`

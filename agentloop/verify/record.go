@@ -12,7 +12,7 @@ import (
 )
 
 // compare asks for the decision that a record tells of, if it tells of one. It
-// reports whether that was an append: the next decision comes behind it.
+// reports whether that was an append: the next decision comes after it.
 func (v *verifier) compare(r eventlog.Record) (appended bool) {
 	s := v.tree.Get(r.Agent)
 	if s == nil || s.Turn == nil || s != &v.tree.Session && (s.Child == nil || s.Child.Remote) || v.defs == nil {

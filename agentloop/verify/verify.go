@@ -55,7 +55,7 @@ type Difference struct {
 // asked: what they have said is recorded. Nothing is written, and nothing is called
 // but approval gates ([agentloop.Tool]).
 //
-// The records must be all of the session from its first one on, struck ones
+// The records must be all of the session from its first one on, truncated ones
 // too, as [eventlog.Log]'s Read yields them. With other agents than it was
 // recorded with, this finds the first place where a session would have gone
 // another way: which model calls are made, which way a call goes (executed,

@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Op is something that a model does with a workspace, by a tool of its own.
+// Op is something that a model does with a workspace, by its own tool.
 // Results are bounded, and say if something was left out.
 type Op struct {
 	Name        string

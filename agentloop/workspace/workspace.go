@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Provider makes the workspaces of one kind (facts 9). Its methods may be
+// Provider makes the workspaces of one kind. Its methods may be
 // called at the same time, also for the same session by two nodes of which one
 // has not noticed yet that it lost the session.
 type Provider interface {
@@ -51,13 +51,13 @@ type Workspace interface {
 	Shell() Shell
 	Code() Code
 	Snapshots() Snapshots
-	// Close lets go of what the process holds. The files stay.
+	// Close releases what the process holds. The files stay.
 	Close() error
 }
 
 // FS are files. Names are those that CheckName lets pass; "." is the workspace.
-// Anything that would lead out of it is ErrOutside, whatever symbolic links
-// there are. What is not there is fs.ErrNotExist; a folder where a file has to
+// Anything that would lead out of it is ErrOutside, also through symbolic
+// links. What is not there is fs.ErrNotExist; a folder where a file has to
 // be is ErrFolder, and the reverse ErrNotFolder. Empty folders may vanish.
 type FS interface {
 	ReadFile(ctx context.Context, name string) ([]byte, error)
@@ -100,8 +100,8 @@ type Command struct {
 	Dir     string        // in the workspace; empty: "."
 	Stdin   string        // what it reads
 	Timeout time.Duration // 0: the provider's; at most the provider's
-	// HostNetwork gives it the machine's network; else it reaches nothing but
-	// what it began itself.
+	// HostNetwork gives it the machine's network; otherwise it reaches only
+	// processes that it started itself.
 	HostNetwork bool
 }
 
@@ -154,7 +154,7 @@ var (
 	ErrName      = errors.New("the name is not valid")
 	ErrFolder    = errors.New("it is a folder")
 	ErrNotFolder = errors.New("it is not a folder")
-	// ErrPending: it is removed, and bytes of it may still stand in what the
-	// servers keep of their own. Remove is to be called again.
+	// ErrPending: it is removed, and bytes of it may still be in internal files of
+	// the servers. Remove is to be called again.
 	ErrPending = errors.New("the workspace is removed, but not yet from all files")
 )

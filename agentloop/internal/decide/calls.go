@@ -11,7 +11,7 @@ import (
 
 // calls decides about the calls of a recorded step. Ordinary ones, sub-agents
 // among them, run together; then those that finish the turn, one by one; then
-// companion tools (document 002). Of each phase all are over before the next
+// companion tools. Of each phase all are finished before the next
 // begins. If what is left waits, so does the run.
 func (d Decider) calls(t *projector.Tree, s *projector.Session, def *plan.Agent, step *projector.Step) []Effect {
 	phases := [3][]projector.Call{}
@@ -45,7 +45,7 @@ func (d Decider) calls(t *projector.Tree, s *projector.Session, def *plan.Agent,
 func (d Decider) phase(t *projector.Tree, s *projector.Session, step *projector.Step, calls []projector.Call) []Effect {
 	var effects []Effect
 	var waiting []projector.Call
-	moving := false // something goes on that needs no effect of ours
+	moving := false // something continues that needs no effect of ours
 	for _, c := range calls {
 		switch p := c.Pending; {
 		case p == nil:
@@ -91,7 +91,7 @@ func Aborting(s *projector.Session) bool {
 	return s.Turn != nil && s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort
 }
 
-// suspension tells how the run waits (document 000): for sub-agents only, with
+// suspension says how the run waits: for sub-agents only, with
 // a part of the step done, or for people.
 func suspension(step *projector.Step, waiting []projector.Call) eventlog.RunStatus {
 	people := false
@@ -109,12 +109,12 @@ func suspension(step *projector.Step, waiting []projector.Call) eventlog.RunStat
 }
 
 // now is when somebody has asked for something the last time: deadlines are
-// enforced then, not by a timer (document 002).
+// enforced then, not by a timer.
 func now(t *projector.Tree) int64 { return t.AskedAt }
 
-// goesOn reports whether a sub-agent that has stopped is to go on by itself:
+// goesOn reports whether a sub-agent that has stopped is to continue by itself:
 // its parent runs and waits for it, or it was stopped with its parent, and
-// there is something to do. One that nobody waits for goes on when what it
+// there is something to do. One that nobody waits for continues when what it
 // waited for is there.
 func (d Decider) goesOn(t *projector.Tree, s *projector.Session) bool {
 	if s.Child == nil || s.Child.Remote || s.Turn == nil {

@@ -32,7 +32,7 @@ type Decider struct {
 
 // Decide returns what is to be done in a tree: the effects that shall be under
 // way now, those that are already included, and the appends that are due.
-// Nothing means that the tree is at rest. But for what is under way it is pure:
+// Nothing means that the tree is idle. But for what is under way it is pure:
 // whoever holds the tree decides the same.
 func (d Decider) Decide(t *projector.Tree) []Effect {
 	var effects []Effect
@@ -69,7 +69,7 @@ func (d Decider) session(t *projector.Tree, s *projector.Session) []Effect {
 	return d.run(t, s, def)
 }
 
-// run decides for a session whose run goes on.
+// run decides for a session whose run continues.
 func (d Decider) run(t *projector.Tree, s *projector.Session, def *plan.Agent) []Effect {
 	turn, step := s.Turn, s.Turn.Step
 	if orphans := s.Orphans(d.busyWith(s)); len(orphans) > 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // A state whose answer is not among its messages comes from a damaged fold.
-// The run fails, and the daemon goes on.
+// The run fails, and the daemon continues.
 func TestAStepWithoutItsAnswerFailsTheRun(t *testing.T) {
 	for _, at := range []int{math.MinInt, -1, 0, 1, math.MaxInt} {
 		step := &projector.Step{ID: "a", Number: 1, Recorded: true, Message: at}

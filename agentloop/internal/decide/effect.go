@@ -62,7 +62,7 @@ type (
 
 // Effects that are appends.
 type (
-	// Truncate strikes orphans and tells clients to reload.
+	// Truncate truncates orphans and tells clients to reload.
 	Truncate struct {
 		Session string
 		Ranges  []eventlog.Range

@@ -42,7 +42,7 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 	return false, a.event(e)
 }
 
-// Complete tells whether the answer may end: its connection may break behind
+// Complete says whether the answer may end: its connection may break after
 // the stop_reason.
 func (a *answer) Complete() bool { return a.reason != "" }
 

@@ -25,7 +25,7 @@ func (a *answer) startBlock(index int64, c sdk.ContentBlockStartEventContentBloc
 	a.blocks[index] = b
 	if b.kind != "text" {
 		// Text that was cut in blocks to cite from is one text; what it cites
-		// stands behind it.
+		// stands after it.
 		if err := a.endText(); err != nil {
 			return err
 		}

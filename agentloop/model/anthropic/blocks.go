@@ -108,5 +108,5 @@ func fileBlock(f eventlog.MessageFile) (sdk.ContentBlockParamUnion, error) {
 	return sdk.ContentBlockParamUnion{OfDocument: &p}, nil
 }
 
-// blank tells whether the API would refuse the text as empty.
+// blank says whether the API would refuse the text as empty.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }

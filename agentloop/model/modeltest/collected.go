@@ -51,7 +51,7 @@ func (c *Collected) Emit(e model.Event) error {
 }
 
 // Check requires of a complete answer that no piece is empty and that every
-// tool call starts once, goes on only in between, and ends once.
+// tool call starts once, continues only in between, and ends once.
 func (c *Collected) Check(t testing.TB) {
 	t.Helper()
 	open := map[int]bool{} // false once it has ended

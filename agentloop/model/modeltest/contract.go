@@ -27,7 +27,7 @@ type Adapter struct {
 	// Text are the events of an answer that says "Hel" and does not end there.
 	Text []string
 	// End are the events that follow to its end; Enough of them make it
-	// complete, so that the connection may break behind them.
+	// complete, so that the connection may break after them.
 	End    []string
 	Enough int
 	// Environment are variables that the SDK would read; they must not be.

@@ -163,7 +163,7 @@ func (s Stream) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait tells whether the client is still there after d.
+// wait says whether the client is still there after d.
 func wait(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return r.Context().Err() == nil

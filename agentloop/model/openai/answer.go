@@ -40,7 +40,7 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 	return false, a.chunk(c)
 }
 
-// Complete tells whether the answer may end: its connection may break behind
+// Complete says whether the answer may end: its connection may break after
 // the finish_reason.
 func (a *answer) Complete() bool { return a.finish != "" }
 

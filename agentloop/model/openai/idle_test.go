@@ -69,7 +69,7 @@ func TestIdleInAnErrorsBody(t *testing.T) {
 	requireIdle(t, err)
 }
 
-// Its connection may break behind the finish_reason, too.
+// Its connection may break after the finish_reason, too.
 func TestIdleAfterTheAnswerIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := modeltest.ServePiped(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"all"}`).Events, Hang: true})

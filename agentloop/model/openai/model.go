@@ -126,7 +126,7 @@ func (m *chat) Generate(ctx context.Context, req model.Request, emit func(model.
 	return a.end(m.name)
 }
 
-// ownServer tells whether the calls go to OpenAI.
+// ownServer says whether the calls go to OpenAI.
 func (m *chat) ownServer() bool {
 	u, err := url.Parse(m.opts.BaseURL)
 	if err != nil {

@@ -51,7 +51,7 @@ func (t *toolCalls) delta(d sdk.ChatCompletionChunkChoiceDeltaToolCall, emit fun
 	return call.more(d.Function.Arguments, emit)
 }
 
-// isNew tells whether d is of another call than the one known at its index:
+// isNew says whether d is of another call than the one known at its index:
 // there are servers that send whole calls and no index at all, some of them
 // without an id or with the same one for all.
 func isNew(call *toolCall, d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
@@ -64,14 +64,14 @@ func isNew(call *toolCall, d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	return json.Valid(call.arguments) && !repeatsHead(call, d)
 }
 
-// repeatsHead tells whether d only says again which call it is of, as servers
+// repeatsHead says whether d only says again which call it is of, as servers
 // do that send the head with every piece, the empty last one included.
 func repeatsHead(call *toolCall, d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	return d.JSON.Index.Valid() && d.ID != "" && d.ID == call.id &&
 		d.Function.Name == call.name && d.Function.Arguments == ""
 }
 
-// endComplete ends the calls that cannot go on. Others stay open, because
+// endComplete ends the calls that cannot continue. Others stay open, because
 // calls may interleave.
 func (t *toolCalls) endComplete(emit func(model.Event) error) error {
 	for _, call := range t.list {

@@ -57,7 +57,7 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 	return false, a.event(e)
 }
 
-// Complete tells whether the answer may end.
+// Complete says whether the answer may end.
 func (a *answer) Complete() bool { return a.over }
 
 func (a *answer) response(r responses.Response) {

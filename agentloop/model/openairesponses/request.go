@@ -44,7 +44,7 @@ func (m *responder) params(req model.Request) (responses.ResponseNewParams, erro
 	return p, nil
 }
 
-// reasons tells whether a model may reason. Those that do not refuse to be
+// reasons says whether a model may reason. Those that do not refuse to be
 // asked for encrypted reasoning.
 func reasons(name string) bool {
 	name = strings.TrimPrefix(strings.ToLower(name[strings.LastIndex(name, "/")+1:]), "ft:")

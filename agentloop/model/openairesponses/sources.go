@@ -6,7 +6,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// sources are what an answer cites: each once, behind the text that cites it.
+// sources are what an answer cites: each once, after the text that cites it.
 type sources struct {
 	known   map[string]bool
 	waiting []model.Source

@@ -71,7 +71,7 @@ var sharedClient = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: transport}
 })
 
-// Next goes on with a request, Middleware stands around it: the SDKs' types of
+// Next continues with a request, Middleware stands around it: the SDKs' types of
 // these names.
 type (
 	Next       = func(*http.Request) (*http.Response, error)
@@ -85,9 +85,9 @@ type Post func(ctx context.Context, res **http.Response, around Middleware) erro
 // Answer makes an answer of a stream's events.
 type Answer interface {
 	// Event takes an event: its type, which may be empty, and its data. done
-	// tells that nothing more is needed. The error is the call's.
+	// says that nothing more is needed. The error is the call's.
 	Event(kind string, data []byte) (done bool, err error)
-	// Complete tells whether the stream may end here.
+	// Complete says whether the stream may end here.
 	Complete() bool
 }
 
@@ -172,7 +172,7 @@ func boundErrorBody(res *http.Response) {
 	}
 }
 
-// usableURL keeps a URL that no retry can mend from looking like a provider
+// usableURL keeps a URL that no retry can fix from looking like a provider
 // that is away.
 func (c Caller) usableURL() bool {
 	if c.BaseURL == "" {

@@ -49,7 +49,7 @@ func NewFile(f eventlog.MessageFile) (File, error) {
 	return out, nil
 }
 
-// IsImage tells whether the file is an image.
+// IsImage says whether the file is an image.
 func (f File) IsImage() bool { return strings.HasPrefix(f.MediaType, "image/") }
 
 // DataURL is the content as a data URL.

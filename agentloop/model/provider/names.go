@@ -17,7 +17,7 @@ var (
 
 // CallID is a call's id as providers take it back: as it is, if they all would,
 // or another one that stands for it. Ids of one provider's making may be in a
-// conversation that another one goes on with.
+// conversation that another one continues with.
 func CallID(id string) string {
 	if usableName.MatchString(id) {
 		return id

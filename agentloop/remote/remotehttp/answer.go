@@ -39,7 +39,7 @@ func (x *Answer) Is(mediaType string) bool {
 	return media == mediaType
 }
 
-// Framed reports whether the end of the body can be told from a connection
+// Framed reports whether the end of the body can be distinguished from a connection
 // that was cut. An answer of HTTP/1 without a length and without chunks, as old
 // proxies send it, just ends with its connection.
 func (x *Answer) Framed() bool {

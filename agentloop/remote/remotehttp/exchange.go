@@ -64,7 +64,7 @@ func (h *Transport) send(ctx context.Context, r Request) (*Answer, error) {
 	return nil, refused
 }
 
-// Send makes one attempt, whatever it is answered with. The answer has to be
+// Send makes one attempt, and returns any answer. The answer has to be
 // closed. Errors: [ErrUnreachable], what the headers or the body can't be had
 // for, and the cause of a ctx that has ended.
 func (h *Transport) Send(ctx context.Context, r Request) (*Answer, error) {
@@ -175,7 +175,7 @@ func (h *Transport) newRequest(ctx context.Context, r Request, headers map[strin
 // like a connection that was lost.
 type upload struct {
 	io.ReadCloser
-	closed atomic.Bool // whatever fails from then on is no failure
+	closed atomic.Bool // errors after that are not failures
 	failed atomic.Pointer[error]
 }
 

@@ -39,7 +39,7 @@ func TestFollowGoesOnWhereAConnectionDropped(t *testing.T) {
 
 func TestFollowYieldsAChunkOnce(t *testing.T) {
 	s := newServer(t)
-	s.on("/sse", // this server begins anew each time
+	s.on("/sse", // this server restarts each time
 		drops(text(1, "a"), text(1, "a"), text(2, "b")),
 		streams(text(1, "a"), text(2, "b"), text(2, "b"), text(3, "c"), end))
 	s.on("/status", status("running", 3))

@@ -38,7 +38,7 @@ func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Eve
 	return model.Answer{Model: "gate", StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
 }
 
-// cutter cuts a body off behind a number of bytes.
+// cutter cuts a body off after a number of bytes.
 type cutter struct {
 	http.ResponseWriter
 	left int
@@ -56,13 +56,13 @@ func (c *cutter) Write(p []byte) (int, error) {
 
 func (c *cutter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// helixd is a server of our own. Its streams are cut off behind cut bytes, if
+// helixd is a server of our own. Its streams are cut off after cut bytes, if
 // that is not 0.
 type helixd struct {
 	*remotehttp.Transport
 	log  eventlog.Log
 	cut  atomic.Int64
-	open chan struct{} // lets the model gated go on
+	open chan struct{} // lets the model gated continue
 }
 
 const token = "a token of the caller's"

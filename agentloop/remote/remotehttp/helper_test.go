@@ -104,7 +104,7 @@ func says(status int, body string) http.HandlerFunc {
 // repeats a GET on its own if the connection was used before.
 func breaks(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// streams answers with an event stream that ends behind these parts, in a
+// streams answers with an event stream that ends after these parts, in a
 // clean way.
 func streams(parts ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {

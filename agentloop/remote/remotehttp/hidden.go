@@ -30,7 +30,7 @@ func hide(headers map[string]string) hidden {
 	}
 	for _, value := range headers {
 		add(value)
-		if _, credentials, ok := strings.Cut(value, " "); ok { // behind Bearer or Basic
+		if _, credentials, ok := strings.Cut(value, " "); ok { // after Bearer or Basic
 			add(credentials)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
-func TestRequestsAreDocument004s(t *testing.T) {
+func TestRequestsFollowTheProtocol(t *testing.T) {
 	s := newServer(t)
 	s.on("/agents/start", says(200, `{"sessionId":"s","streamId":"st","runId":"r1","later":1}`))
 	s.on("/agents/resume", says(200, `{"sessionId":"s","streamId":"st","runId":"r2"}`))

@@ -17,7 +17,7 @@ var (
 )
 
 // lost is an error of this package with its cause. The cause may name
-// addresses: errors.As finds it, the text tells only of which kind it is.
+// addresses: errors.As finds it, the text has only its kind.
 type lost struct{ kind, cause error }
 
 func (e *lost) Error() string {

@@ -23,7 +23,7 @@ type sseReader struct {
 	r       *bufio.Reader
 	limit   int    // of a line and of an event's data, in bytes
 	line    []byte // the last line, reused
-	begun   bool   // the first line, which may have a byte order mark, is over
+	begun   bool   // the first line, which may have a byte order mark, is finished
 	afterCR bool   // a line feed that comes next belongs to the last line
 }
 

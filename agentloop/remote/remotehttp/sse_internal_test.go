@@ -70,7 +70,7 @@ func TestServerSentEvents(t *testing.T) {
 }
 
 // An event is there when its empty line is: a reader that waited for the line
-// feed behind a carriage return would be one event late.
+// feed after a carriage return would be one event late.
 func TestAnEventIsNotHeldBack(t *testing.T) {
 	for _, ending := range []string{"\n", "\r", "\r\n"} {
 		r, w := io.Pipe()

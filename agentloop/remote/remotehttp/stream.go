@@ -22,8 +22,8 @@ type RawEvent struct {
 	Data []byte // its lines, joined by line feeds
 }
 
-// Stream implements [remote.Transport]. Connecting is retried; what happens to a
-// connection that stands is the caller's to decide. The connection is closed
+// Stream implements [remote.Transport]. Connecting is retried; the caller decides
+// what to do if an open connection breaks. The connection is closed
 // when the iteration ends.
 func (h *Transport) Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[remote.Event, error] {
 	return func(yield func(remote.Event, error) bool) {
@@ -37,7 +37,7 @@ func (h *Transport) Stream(ctx context.Context, sessionID string, from uint64) i
 	}
 }
 
-// connect opens the stream behind sequence from.
+// connect opens the stream after sequence from.
 func (h *Transport) connect(ctx context.Context, sessionID string, from uint64) (*Answer, error) {
 	var stream *Answer
 	err := h.retry(ctx, StreamRequest(sessionID, from), func(x *Answer) error {
@@ -51,7 +51,7 @@ func (h *Transport) connect(ctx context.Context, sessionID string, from uint64) 
 	return stream, err
 }
 
-// StreamRequest asks for a session's events behind sequence from.
+// StreamRequest asks for a session's events after sequence from.
 func StreamRequest(sessionID string, from uint64) Request {
 	return Request{
 		Method: http.MethodGet, Route: "sse", Accept: EventStream,
@@ -59,8 +59,7 @@ func StreamRequest(sessionID string, from uint64) Request {
 	}
 }
 
-// Events yields the events of document 004's stream, which is the body, to the
-// last one. Without one, an error is last; see [remote.Transport].
+// Events yields the events of the stream in the body, to the last one. Without one, an error is last; see [remote.Transport].
 func (x *Answer) Events() iter.Seq2[remote.Event, error] {
 	return func(yield func(remote.Event, error) bool) {
 		for raw, err := range x.RawEvents() {

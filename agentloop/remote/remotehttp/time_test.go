@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
-// These tests have a clock of their own. A network can't be part of that, so
+// These tests have their own clock. A network can't be part of that, so
 // client and server are joined by pipes.
 
 // pipes is a listener whose connections are pipes.

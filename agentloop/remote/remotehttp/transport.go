@@ -42,7 +42,7 @@ type Options struct {
 	// RetryBaseDelay is the wait before the first repetition, doubled each
 	// time up to 30 s; 0: 1 s.
 	RetryBaseDelay time.Duration
-	// Client sends the requests; nil: one of its own. It follows no redirects,
+	// Client sends the requests; nil: a new one. It follows no redirects,
 	// which would take the headers to another host, unless it has a
 	// CheckRedirect. A Timeout of it would also end streams.
 	Client *http.Client
@@ -52,16 +52,15 @@ type Options struct {
 	Idle time.Duration
 }
 
-// Transport is a [remote.Transport] over HTTP and server-sent events (document 004,
-// HttpRemoteAgentTransport). It is safe for concurrent use and owns no
+// Transport is a [remote.Transport] over HTTP and server-sent events. It is safe for concurrent use and owns no
 // goroutines. Requests are retried as [Options] say; see [remote.Retryable].
 type Transport struct {
 	base *url.URL // nil: unusable
 	opts Options
 }
 
-// New returns a transport to the server whose routes are below url. That
-// url is not one of http or https is told by every call.
+// New returns a transport to the server whose routes are below url. If
+// url is not an http or https URL, every call returns an error.
 func New(serverURL string, o *Options) *Transport {
 	h := &Transport{}
 	if u, err := url.Parse(serverURL); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {

@@ -20,7 +20,7 @@ import (
 // inAgain tells a process that it is one that again has begun.
 const inAgain = "HELIX_TEST_AGAIN"
 
-// again runs a test in a process of its own, and reports whether this is that
+// again runs a test in its own process, and reports whether this is that
 // one. prepare is called on the thread that starts it, which then ends.
 func again(t *testing.T, prepare func(*exec.Cmd)) bool {
 	t.Helper()

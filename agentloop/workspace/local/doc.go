@@ -43,21 +43,21 @@
 // namespaces of users and mounts, too. The limits are the command's alone: what
 // it begins can't take from the supervisor what that needs to end it. There a
 // command
-//   - runs as Options.RunAs, without rights of its own and without a way to
+//   - runs as Options.RunAs, without its own rights and without a way to
 //     more (no_new_privs, no namespaces of users within its own);
 //   - sees the machine read-only, with temporary files, terminals, processes and
-//     few devices of its own, and without other workspaces, Options.Hide, /run,
-//     and where people have what is theirs (homes);
-//   - has a network of its own with nothing but a loopback interface, unless
+//     few devices, and without other workspaces, Options.Hide, /run,
+//     and the homes of users;
+//   - has its own network with nothing but a loopback interface, unless
 //     [workspace.Command].HostNetwork.
 //
 // Everywhere a filter (seccomp) refuses system calls that commands do not need,
 // and in namespaces or not, processes have Options.MaxMemory together: they are
-// counted with the processes, and each can't allocate more. Gaps tells what of
+// counted with the processes, and each can't allocate more. Gaps says what of
 // this the kernel does not allow.
 //
 // Where the kernel does not allow that, as in most containers, Isolated is
-// false. If this process is root, commands run as somebody else: the supervisor
+// false. If this process is root, commands run as another user: the supervisor
 // adopts orphans and ends them, but all commands are one user's then, which reads
 // and writes any workspace and sees all processes. If not, there is no shell,
 // unless Options.Unconfined: a command is of this process's own user then, reads
@@ -72,7 +72,7 @@
 // HostNetwork it reaches the network, and sockets that have no file. Bytes are counted once a
 // second: more can be written meanwhile, and what is removed and still open is
 // not counted. A kernel's bug is a way out. For code that nobody trusts, run the
-// daemon in a virtual machine or a container of its own.
+// daemon in a virtual machine or its own container.
 //
 // A removal unlinks files; what a disk keeps of freed blocks is the file
 // system's. Backups of helixd do not have the files: copy dir with any tool.

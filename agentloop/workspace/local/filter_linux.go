@@ -96,7 +96,7 @@ func filter(hostNetwork, ownNetwork bool) []bpf.Instruction {
 		{unix.SYS_IOCTL, 1, []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCSTI, SkipTrue: 1}}, unix.EPERM}, // types on a terminal
 		family(unix.SYS_SOCKET, families...),
 	} {
-		// The number is in the accumulator, and has to be there again behind it.
+		// The number is in the accumulator, and has to be there again after it.
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: a.call, SkipTrue: uint8(len(a.matches) + 3)},
 			bpf.LoadAbsolute{Off: uint32(offsetArgs + 8*a.index), Size: 4})
 		program = append(program, a.matches...)
@@ -105,7 +105,7 @@ func filter(hostNetwork, ownNetwork bool) []bpf.Instruction {
 	return append(program, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
 }
 
-// filterProblem tells why calls can't be filtered here, or nil.
+// filterProblem says why calls can't be filtered here, or nil.
 func filterProblem() error {
 	if auditArch == 0 {
 		return fmt.Errorf("there is no list of system calls for %s", runtime.GOARCH)

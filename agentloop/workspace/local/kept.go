@@ -31,7 +31,7 @@ func (p *Provider) keepMore(tree string, size int64) error {
 	return nil
 }
 
-// recountKept has the next snapshot count anew what the tree's keep.
+// recountKept has the next snapshot count again what the tree's keep.
 func (p *Provider) recountKept(tree string) {
 	p.keptMu.Lock()
 	defer p.keptMu.Unlock()

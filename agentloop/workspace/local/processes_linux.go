@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fields of /proc/<pid>/stat behind the name.
+// Fields of /proc/<pid>/stat after the name.
 const (
 	fieldState  = 0
 	fieldParent = 1

@@ -80,7 +80,7 @@ type Provider struct {
 var _ workspace.Provider = (*Provider)(nil)
 
 // New returns the workspaces below a folder, which it makes. If commands can't
-// be run here, the shell isn't among the capabilities; ShellProblem tells why.
+// be run here, the shell isn't among the capabilities; ShellProblem says why.
 func New(dir string, o *Options) (*Provider, error) {
 	p := &Provider{spaces: map[workspace.Session]*space{}, going: map[string]chan struct{}{}, kept: map[string]int64{}}
 	if o != nil {
@@ -174,7 +174,7 @@ func (p *Provider) open(dir string) (err error) {
 	return err
 }
 
-// tryOwner tells why files can't be the user's as whom commands run.
+// tryOwner says why files can't be the user's as whom commands run.
 func (p *Provider) tryOwner() error {
 	dir, err := os.MkdirTemp(p.dir, ".probe-*")
 	if err != nil {
@@ -224,10 +224,10 @@ func (p *Provider) Capabilities() []eventlog.WorkspaceCapability {
 	return all
 }
 
-// ShellProblem tells why no commands can be run here; nil: they can.
+// ShellProblem says why no commands can be run here; nil: they can.
 func (p *Provider) ShellProblem() error { return p.shell }
 
-// Isolated reports whether commands run in namespaces of their own.
+// Isolated reports whether commands run in their own namespaces.
 func (p *Provider) Isolated() bool { return p.isolated }
 
 // Gaps returns what commands are not kept from here that they would be elsewhere,

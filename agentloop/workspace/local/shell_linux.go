@@ -102,7 +102,7 @@ func (p *Provider) probe() (isolated bool, problem error) {
 // probeTimeout bounds the first command: the machine may be busy.
 const probeTimeout = 30 * time.Second
 
-// tryCommand runs a command in a folder of its own.
+// tryCommand runs a command in its own folder.
 func (p *Provider) tryCommand(isolated bool) error {
 	dir, err := os.MkdirTemp(p.dir, ".probe-*")
 	if err != nil {

@@ -131,7 +131,7 @@ type seen struct {
 	hash  string
 }
 
-// settledFor is how long a file was left alone when its stamp tells whether it
+// settledFor is how long a file was left alone when its stamp says whether it
 // has changed since: clocks of file systems tick slowly.
 var settledFor = 2 * time.Second // tests change it
 

@@ -134,7 +134,7 @@ func (h *handle) Close() error {
 	h.once.Do(func() {
 		tree := encoded(h.session.Root)
 		if h.gone.Err() != nil || h.p.enter(context.Background(), tree) != nil {
-			return // whoever removes it lets go of it
+			return // whoever removes it releases it
 		}
 		if h.holders--; h.holders > 0 || h.p.spaces[h.session] != h.space {
 			h.p.mu.Unlock()
@@ -150,7 +150,7 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// remove ends commands, and lets go of the folder when nobody uses it.
+// remove ends commands, and releases the folder when nobody uses it.
 func (s *space) remove() {
 	s.end(workspace.ErrGone)
 	s.mu.Lock()
@@ -275,12 +275,12 @@ func (s *space) walk(ctx context.Context, folder string, recursive bool, visit f
 }
 
 // changed reports whether what was there a moment ago is gone, or something
-// else: commands go on meanwhile.
+// else: commands continue meanwhile.
 func (s *space) changed(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || isNotFolder(err) || errors.Is(err, s.p.escapes)
 }
 
-// unlock lets this process look into a folder that commands of its own user have
+// unlock lets this process look into a folder that the user of its commands has
 // locked: what is in there counts, too.
 func (s *space) unlock(name string, info fs.FileInfo) error {
 	mode := info.Mode().Perm()
@@ -354,7 +354,7 @@ func (s *space) grow(ctx context.Context, by int64) error {
 	return nil
 }
 
-// recount has the next write count anew.
+// recount has the next write count again.
 func (s *space) recount() {
 	s.usage.Lock()
 	defer s.usage.Unlock()

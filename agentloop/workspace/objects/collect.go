@@ -14,7 +14,7 @@ const (
 	// collectEvery is how often a tree's garbage is collected, while its
 	// workspaces are used.
 	collectEvery = 10 * time.Minute
-	// collectFor bounds a collection; the next one goes on.
+	// collectFor bounds a collection; the next one continues.
 	collectFor = time.Minute
 )
 

@@ -48,7 +48,7 @@
 // An empty head says that the workspace is gone to whoever still writes. Then
 // every message is overwritten, that one as the last of its heads, with a pause
 // as long as it took: a large workspace takes minutes, and a removal that broke
-// off goes on when it is called again. On more than one replica the servers' own
+// off continues when it is called again. On more than one replica the servers' own
 // logs keep bytes until they compact; a message on helix.workgone.<T> remembers
 // that, and Remove is [workspace.ErrPending], until Options.Scan finds nothing.
 //

@@ -122,7 +122,7 @@ func TestAStreamWithOtherReplicasIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "num_replicas is 1, must be 3")
 }
 
-// strike is a context that ends when it was asked often.
+// truncate is a context that ends when it was asked often.
 type strike struct {
 	context.Context
 	left atomic.Int64
@@ -136,7 +136,7 @@ func (s *strike) Done() <-chan struct{} {
 	return s.Context.Done()
 }
 
-// A fork that took too long goes on where it was when it is asked for again.
+// A fork that took too long continues where it was when it is asked for again.
 func TestACopyGoesOn(t *testing.T) {
 	nc := server(t, t.TempDir())
 	p := open(t, nc, objects.Options{})

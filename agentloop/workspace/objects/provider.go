@@ -37,7 +37,7 @@ type Options struct {
 	Replicas int   // of the stream; 0: 1
 	Memory   bool  // keeps it in the servers' memory, as the log's option
 	MaxBytes int64 // of the files of a workspace; 0: 1 GiB
-	// Scan reports whether one of the texts stands in a file of any server.
+	// Scan reports whether one of the texts is in a file of any server.
 	// Without it a removal from more than one replica stays pending.
 	Scan func(ctx context.Context, texts []string) (found bool, err error)
 	// Grace is how long what nothing refers to is kept. It is longer than any
@@ -209,7 +209,7 @@ func (p *Provider) Remove(ctx context.Context, root string) (snapshots int, err 
 }
 
 // fence puts an empty head before all heads of a tree: who still writes finds
-// that the workspace is gone. It is erased behind them.
+// that the workspace is gone. It is erased after them.
 func (p *Provider) fence(ctx context.Context, root string) error {
 	heads, err := p.subjects(ctx, prefix(root)+headKind+">")
 	if err != nil {

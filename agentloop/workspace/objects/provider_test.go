@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server starts a server of its own.
+// server starts its own server.
 func server(t *testing.T, dir string) *nats.Conn {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})

@@ -174,7 +174,7 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 }
 
 // copyContents copies contents to another tree, but for those that are there:
-// when it is asked again, it goes on.
+// when it is asked again, it continues.
 func (p *Provider) copyContents(ctx context.Context, to, from string, all map[content]bool) error {
 	if err := p.noteTree(ctx, to); err != nil {
 		return err

@@ -92,8 +92,8 @@ func (q *Queue) Next(session string) (ev Event, ok bool) {
 }
 
 // Order has a session's hooks called before anything new is done for it,
-// and those of a sub-agent's end before its caller goes on. What is under way
-// goes on. An abort does not wait: it cuts hooks off, as it does everything,
+// and those of a sub-agent's end before its caller continues. What is under way
+// continues. An abort does not wait: it cuts hooks off, as it does everything,
 // and what is due then comes after it. busy tells by an effect's key whether it is being
 // performed.
 func (q *Queue) Order(effects []decide.Effect, busy func(key string) bool) []decide.Effect {
@@ -135,7 +135,7 @@ func (q *Queue) childTelling(s *projector.Session, busy func(key string) bool) b
 }
 
 // release makes the results of calls due that ran beside each other: when the
-// last of them is over, or the session stops with some still waiting.
+// last of them is finished, or the session stops with some still waiting.
 func (q *Queue) release(s *projector.Session, wanted []decide.Effect) {
 	if len(q.results[s.SessionID]) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 )
 
 // Note queues what hooks are to be told of a record that was folded. So
-// whatever way a thing came about, those who want to know hear of it.
+// whatever way a thing came about, those who want to know learn of it.
 func (q *Queue) Note(rec eventlog.Record) {
 	if !ofInterest(rec) {
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 // ForModel translates messages. Each call of an answer has its result
-// behind it, as providers demand, also where a run has ended before.
+// after it, as providers demand, also where a run has ended before.
 func ForModel(messages []projector.Message) []model.Message {
 	var out []model.Message
 	var open []eventlog.ToolCall // calls that have no result yet

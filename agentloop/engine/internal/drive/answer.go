@@ -173,7 +173,7 @@ func (a *answer) commit(ctx context.Context, f record.Draft) error {
 }
 
 // put begins the step with the first thing that there is to say: a call that
-// fails before leaves nothing to be struck.
+// fails before leaves nothing to be truncated.
 func (a *answer) put(ctx context.Context, send func(context.Context, ...record.Draft) error, f record.Draft) error {
 	if a.begun {
 		return send(ctx, f)

@@ -125,7 +125,7 @@ func (c *toolCall) end(result json.RawMessage, code, message string) record.Draf
 	return c.chunk(end)
 }
 
-// outputError tells that the call failed outside of its tool.
+// outputError says that the call failed outside of its tool.
 func (c *toolCall) outputError(message string) record.Draft {
 	return c.chunk(&eventlog.ToolOutputError{ToolCallID: c.ID, ToolName: c.ToolName, Error: message, Base: c.base()})
 }
@@ -137,7 +137,7 @@ func (t *task) tool(name string) *plan.Tool {
 	return t.def.Functions[name]
 }
 
-// approvalID identifies the question whether a call may be executed (facts 2.1).
+// approvalID identifies the question whether a call may be executed.
 func (t *task) approvalID(c *toolCall) string { return c.RunID + "::" + c.ID }
 
 // approved returns the records that tell that a person approved a call, and how

@@ -77,7 +77,7 @@ func (t *task) companionRecords(c *toolCall, call projector.Call) (facts []recor
 		var a waitArgs
 		_ = json.Unmarshal(args, &a)
 		id, problem := t.childNamed(a.Name)
-		if problem == "" && !t.childInterrupted(id) { // one that is over too: then it is known that its parent knows
+		if problem == "" && !t.childInterrupted(id) { // one that is finished too: then it is known that its parent knows
 			return []record.Draft{c.awaits(id, time.Duration(min(a.TimeoutMs, maxWaitMs))*time.Millisecond)}, nil, ""
 		}
 		return nil, t.childStatus(id), problem
@@ -131,7 +131,7 @@ func (t *task) taken(name string) bool {
 }
 
 // sendMessage gives a sub-agent a further message. Its run ends where it is;
-// another one goes on with the message.
+// another one continues with the message.
 func (t *task) sendMessage(c *toolCall, a sendArgs) ([]record.Draft, json.RawMessage, string) {
 	id, problem := t.childNamed(a.Name)
 	if problem != "" {
@@ -145,7 +145,7 @@ func (t *task) sendMessage(c *toolCall, a sendArgs) ([]record.Draft, json.RawMes
 		case child.Terminated:
 			problem = fmt.Sprintf("sub-agent %q was terminated; it takes no message any more", a.Name)
 			return
-		case child.Turn != nil && decide.Aborting(child): // its run must not go on
+		case child.Turn != nil && decide.Aborting(child): // its run must not continue
 			problem = fmt.Sprintf("sub-agent %q is being stopped for good; it takes a message when that is done", a.Name)
 			return
 		}

@@ -21,7 +21,7 @@ func (t *task) tell(ctx context.Context, ev backlog.Event) {
 	}
 }
 
-// callHooks tells what is due, and what becomes due meanwhile.
+// callHooks says what is due, and what becomes due meanwhile.
 func (t *task) callHooks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		t.mu.Lock()

@@ -132,7 +132,7 @@ func (h *hookHost) append(c eventlog.Chunk) error {
 
 // label is the run that the hook's chunks belong to. While an answer is not
 // recorded they belong to none, as those of an outside producer: they are not
-// struck with the answer if that comes to nothing.
+// truncated with the answer if that comes to nothing.
 func (h *hookHost) label() (run string) {
 	h.t.look(func(s *projector.Session) {
 		if s.Turn == nil || s.Turn.Step == nil || s.Turn.Step.Recorded || s.Turn.Step.Committed {

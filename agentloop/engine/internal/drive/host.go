@@ -19,7 +19,7 @@ type Host struct {
 	record.Clock
 	Log          eventlog.Log
 	Node         string
-	Shared       bool // other nodes may go on with a tree that is let go
+	Shared       bool // other nodes may continue with a tree that is let go
 	Logger       *slog.Logger
 	Metrics      *metrics.Metrics // nil: nothing is measured
 	Quota        *quota.Quota
@@ -29,5 +29,5 @@ type Host struct {
 	Files        *files.Files
 	Goroutines   *sync.WaitGroup             // of all goroutines
 	Drains       <-chan struct{}             // closed when the node drains
-	Leaves       func(agentType string) bool // whether an agent's runs shall go on elsewhere
+	Leaves       func(agentType string) bool // whether an agent's runs shall continue elsewhere
 }

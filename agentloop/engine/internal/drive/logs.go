@@ -7,13 +7,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Log events of document 002 and tool.failed, as messages of the logger. Their
-// attributes are session (which owns the call), run, call and tool, and never
-// what was asked or answered.
-//
-// The document's client_tool.ownership_write_failed and ownership_clear_failed
-// can't occur: who owns a call is part of the record that has it wait, and of
-// the one that ends it.
+// Messages of the logger about calls. Their attributes are session (which owns the call),
+// run, call and tool, and never arguments or results.
 const (
 	logSuspended        = "client_tool.suspended"         // a call waits for a person
 	LogSubmitted        = "client_tool.submitted"         // with status: what became of a submission

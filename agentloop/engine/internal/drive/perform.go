@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// truncate strikes orphans. Clients hear of it only here: a resume that
-// strikes nothing says nothing (document 000).
+// truncate appends a marker for orphans, and notifies clients. A resume without orphans
+// notifies nobody.
 func (t *task) truncate(ctx context.Context, e decide.Truncate) error {
 	var resync *eventlog.StreamResync
 	var head uint64

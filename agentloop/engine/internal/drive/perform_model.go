@@ -100,7 +100,7 @@ func (t *task) generate(ctx context.Context, req model.Request, a *answer, measu
 	})
 }
 
-// modelOutcome tells what has become of a model's call, for Metrics.
+// modelOutcome says what has become of a model's call, for Metrics.
 func modelOutcome(ctx context.Context, a *answer, err error) string {
 	switch {
 	case ctx.Err() != nil, a.err != nil:

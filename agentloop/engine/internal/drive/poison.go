@@ -72,7 +72,7 @@ func (r *Tree) settleClaim(ctx context.Context, how eventlog.ClaimSettling) erro
 // a tree.
 const letGoTimeout = 2 * time.Second
 
-// release says that this node lets go of the tree though it is not at rest.
+// release says that this node releases the tree though it is not idle.
 func (r *Tree) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), letGoTimeout)
 	defer cancel()

@@ -33,7 +33,7 @@ type remoteCall struct {
 }
 
 // runRemote has another server work on a call and takes its stream over. What
-// was taken over is in the log with its position: whoever goes on after a crash
+// was taken over is in the log with its position: whoever continues after a crash
 // asks for the rest.
 func (t *task) runRemote(ctx context.Context, c *toolCall, call projector.Call, agent *plan.RemoteAgent) error {
 	r := &remoteCall{task: t, RemoteAgent: agent, c: c, call: call, id: projector.ChildID(t.session, projector.InfixRemote, c.ID)}

@@ -12,7 +12,7 @@ import (
 )
 
 // stop hands on that the run was stopped. Where this process only leaves the
-// run, the remote session goes on.
+// run, the remote session continues.
 func (r *remoteCall) stop(ctx context.Context, cause error) {
 	if !errors.Is(cause, errUnwanted) {
 		return

@@ -52,7 +52,7 @@ func (t *task) cantSpawn(id string) (code, problem string) {
 }
 
 // dispatchFailed tells the model that a sub-agent could not be started; its
-// siblings go on (document 002).
+// siblings continue.
 func (t *task) dispatchFailed(ctx context.Context, c *toolCall, call projector.Call, code, problem string) error {
 	c.log(slog.LevelError, logDispatchFailed, "code", code)
 	problem = shorten.Error(problem)

@@ -32,7 +32,7 @@ type task struct {
 
 	cancelled *time.Timer // the driver's: since it is not wanted
 
-	// Of a call: its hooks come behind those of the call before it.
+	// Of a call: its hooks come after those of the call before it.
 	after    <-chan struct{} // closed when that has told of itself; nil: there is none
 	passed   chan struct{}   // closed when this one has
 	passOnce sync.Once
@@ -78,7 +78,7 @@ func (r *Tree) newTask(ctx context.Context, e decide.Effect) *task {
 	return t
 }
 
-// of reports whether the task may go on for an effect with its key: an answer
+// of reports whether the task may continue for an effect with its key: an answer
 // is its run's.
 func (t *task) of(e decide.Effect) bool {
 	switch e := e.(type) {

@@ -85,7 +85,7 @@ func (r *Tree) Claim(ctx context.Context, attempt int) error {
 	})
 }
 
-// Close lets go of the writer and of the tree's workspaces.
+// Close releases the writer and the tree's workspaces.
 func (r *Tree) Close() {
 	if r.w != nil {
 		r.w.Stop()
@@ -93,7 +93,7 @@ func (r *Tree) Close() {
 	r.files.Close()
 }
 
-// Drive drives the tree, which was claimed, until it is at rest. fresh tells
+// Drive drives the tree, which was claimed, until it is idle. fresh tells
 // that nobody has worked on the run before.
 func (r *Tree) Drive(ctx context.Context, fresh bool) (err error) {
 	defer func() { r.traces.Release(releasedFor(err)) }()
@@ -132,7 +132,7 @@ func releasedFor(err error) string {
 	return "broken_off"
 }
 
-// trace begins the spans of what goes on in the claimed tree.
+// trace begins the spans of what continues in the claimed tree.
 func (r *Tree) trace(run string, fresh bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -193,7 +193,7 @@ func (r *Tree) Decide() (effects []decide.Effect, err error) {
 	return r.hooks.Order(d.Decide(r.tree), d.Busy), nil
 }
 
-// untilRest decides and performs until the tree is at rest. What others write
+// untilRest decides and performs until the tree is idle. What others write
 // wakes it.
 func (r *Tree) untilRest(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -244,7 +244,7 @@ func (r *Tree) untilRest(ctx context.Context) error {
 				return err
 			}
 		case <-drains:
-			drains = nil // it is decided anew, once
+			drains = nil // it is decided again, once
 		case <-survived:
 			if err := r.settleClaim(ctx, eventlog.ClaimSurvived); err != nil {
 				return err
@@ -306,7 +306,7 @@ func (r *Tree) next(ctx context.Context, effects []decide.Effect) (appended bool
 }
 
 // takeParked returns a session with an open turn of which the fold could not use
-// a fact of ours: deciding anew would write the same again, for ever.
+// a fact of ours: deciding again would write the same again, for ever.
 func (r *Tree) takeParked() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -334,7 +334,7 @@ func (r *Tree) cancelUnwanted(effects []decide.Effect) {
 	}
 }
 
-// abandonAfter is how long something that was cancelled may go on. Then it is
+// abandonAfter is how long something that was cancelled may continue. Then it is
 // left alone: what it does is not recorded any more.
 const abandonAfter = 2 * time.Second
 
@@ -363,7 +363,7 @@ func (r *Tree) drop(t *task) {
 func (r *Tree) settled(ctx context.Context, t *task, err error) error {
 	cause := context.Cause(ctx)
 	switch {
-	case err == nil, errors.Is(err, eventlog.ErrStale), // it is decided anew
+	case err == nil, errors.Is(err, eventlog.ErrStale), // it is decided again
 		t.cancelled != nil && (errors.Is(err, errUnwanted) || errors.Is(err, errAbandoned)):
 		return nil
 	case cause != nil:
@@ -384,7 +384,7 @@ func (r *Tree) settled(ctx context.Context, t *task, err error) error {
 }
 
 var (
-	// ErrHandedOver: this node drains, and another one goes on with the tree.
+	// ErrHandedOver: this node drains, and another one continues with the tree.
 	ErrHandedOver = errors.New("agentloop: handed over to another node")
 	errParked     = errors.New("agentloop: a record of the run can't be folded")
 	ErrPanicked   = errors.New("agentloop: panic")
@@ -394,7 +394,7 @@ var (
 )
 
 // unrecordable reports an error that would come again however often the work
-// is done anew: what a model or a tool produced can't be a record.
+// is done again: what a model or a tool produced can't be a record.
 func unrecordable(err error) bool {
 	_, invalid := errors.AsType[*eventlog.ValidationError](err)
 	return invalid || errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, errParked) || errors.Is(err, ErrPanicked)
@@ -411,7 +411,7 @@ func (r *Tree) stopAll() {
 }
 
 // watch has the driver look whenever somebody else writes into the tree: that
-// is how a run hears of a submitted result, of a stop, of a further request.
+// is how a run learns of a submitted result, of a stop, of a further request.
 func (r *Tree) watch(ctx context.Context, head uint64, news chan<- struct{}) error {
 	for rec, err := range r.log.Follow(ctx, r.root, head) {
 		if err != nil {

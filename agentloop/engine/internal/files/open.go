@@ -132,7 +132,7 @@ func (o opening) open(ctx context.Context) error {
 	return told
 }
 
-// find opens the workspace, or finds the one that is known. lost tells that
+// find opens the workspace, or finds the one that is known. lost says that
 // there is a new one in place of that.
 func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws workspace.Workspace, ref json.RawMessage, lost bool, err error) {
 	if known {
@@ -239,7 +239,7 @@ func (o opening) record(ctx context.Context, facts ...eventlog.Fact) error {
 	}
 	err := o.Append(ctx, still, facts...)
 	if errors.Is(err, eventlog.ErrStale) {
-		return nil // it is looked at anew
+		return nil // it is looked at again
 	}
 	return err
 }

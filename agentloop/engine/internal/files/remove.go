@@ -16,7 +16,7 @@ import (
 const removeTreeTimeout = 5 * time.Minute
 
 // Remove removes what this node's providers have of a session tree,
-// and returns how many snapshots there were. pending tells that it is to be
+// and returns how many snapshots there were. pending says that it is to be
 // called again, since bytes may be left.
 //
 // Errors: ErrWorkspaceRemains.

@@ -11,7 +11,7 @@ import (
 )
 
 // Save keeps the session's files, unless still reports false: a rollback, which
-// voids it, may come meanwhile. If saving fails the run goes on without: the next
+// voids it, may come meanwhile. If saving fails the run continues without: the next
 // use tries again.
 func (t *Tree) Save(ctx context.Context, s Session, still func() bool) error {
 	snapshot, err := t.takeSnapshot(ctx, s)

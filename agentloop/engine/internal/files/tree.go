@@ -52,7 +52,7 @@ type Tree struct {
 // NewTree returns a tree of which no workspace is open.
 func (f *Files) NewTree() *Tree { return &Tree{files: f, spaces: map[string]*space{}} }
 
-// Close lets go of the tree's workspaces.
+// Close releases the tree's workspaces.
 func (t *Tree) Close() {
 	t.mu.Lock()
 	spaces := t.spaces

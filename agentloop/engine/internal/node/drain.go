@@ -2,7 +2,7 @@ package node
 
 import "context"
 
-// Drain has other nodes go on with this node's runs, each at the end of its
+// Drain has other nodes continue with this node's runs, each at the end of its
 // step, so that nothing is said twice; runs of agents that nobody else hosts
 // come to their end here. Requests are still taken, and their runs driven
 // elsewhere. It returns when nothing is driven here any more, or with ctx. What
@@ -32,7 +32,7 @@ func (n *Node) Draining() bool {
 	}
 }
 
-// HandsOver reports whether an agent's runs shall go on elsewhere.
+// HandsOver reports whether an agent's runs shall continue elsewhere.
 func (n *Node) HandsOver(agentType string) bool {
 	return n.Draining() && n.queue != nil && n.queue.Hosted(agentType)
 }

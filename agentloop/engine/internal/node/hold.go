@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// hold claims the session's tree and drives it until it is at rest. Without a
+// hold claims the session's tree and drives it until it is idle. Without a
 // queue it takes the tree from whoever has it when somebody has asked for it,
 // with one only from a node that is silent; and it only takes up again what no
 // other node has claimed since.

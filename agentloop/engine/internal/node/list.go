@@ -75,7 +75,7 @@ func (n *Node) DrivenElsewhere(ctx context.Context, t *projector.Tree) bool {
 }
 
 // TakeUp drives a tree that stands on the list, if it has work that no other
-// node does. known tells that what was to be appended when the ticket was
+// node does. known says that what was to be appended when the ticket was
 // given is in the log, or never will be.
 func (n *Node) TakeUp(session string, ticket uint64, known bool) {
 	n.mu.Lock()
@@ -88,7 +88,7 @@ func (n *Node) TakeUp(session string, ticket uint64, known bool) {
 	n.launch(session, run)
 }
 
-// agree has a tree leave the list when it is at rest. Whoever has claimed it has
+// agree has a tree leave the list when it is idle. Whoever has claimed it has
 // seen the work that was announced.
 func (n *Node) agree(run *drivenTree) {
 	n.mu.Lock()
@@ -117,13 +117,13 @@ func (n *Node) heldElsewhere(ctx context.Context, t *projector.Tree, run *driven
 }
 
 // removeTimeout bounds how long a node tries to take a tree off the list. One
-// that stays there is found to be at rest later.
+// that stays there is found to be idle later.
 const removeTimeout = 10 * time.Second
 
-// remove takes a tree that is at rest off the list.
+// remove takes a tree that is idle off the list.
 func (n *Node) remove(session string, run *drivenTree) {
 	if n.queue == nil || len(run.tickets) == 0 || n.host.Log.Info().RefusesErasure != "" {
-		return // what stays on the list is found to be at rest later
+		return // what stays on the list is found to be idle later
 	}
 	ctx, cancel := context.WithTimeout(n.Ctx, removeTimeout)
 	defer cancel()

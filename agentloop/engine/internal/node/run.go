@@ -11,7 +11,7 @@ type drivenTree struct {
 	taken   bool     // it was found on the list, and nobody asked for it here
 	// asked tells the driving goroutine that ask was called.
 	asked chan struct{}
-	// held is the head behind which this node has claimed the tree, 0 if it
+	// held is the head after which this node has claimed the tree, 0 if it
 	// has not. It is the driving goroutine's.
 	held  uint64
 	agent string // the root's, the driving goroutine's

@@ -44,7 +44,7 @@ func (c Clock) NewRun(session string, mode eventlog.RunMode, messages []agentloo
 	return append(facts, Draft{Run: run, Fact: asked})
 }
 
-// Resumed tells clients that run goes on with the session.
+// Resumed says to clients that run continues the session.
 func (c Clock) Resumed(s *projector.Session, run string, mode eventlog.RunMode) Draft {
 	return Draft{Run: run, Chunk: &eventlog.RunResumed{
 		RunID: run, FromStepCount: s.StepCount, FromCheckpointID: latestCheckpoint(s), Mode: string(mode), Base: c.ChunkBase(s),
@@ -77,7 +77,7 @@ func Resync(cp *projector.Checkpoint, reason eventlog.ResyncReason) *eventlog.St
 	}
 }
 
-// CheckpointID has the documents' form cpv1-{session}-s{step}-t{ms}-{6 hex}.
+// CheckpointID returns an id of the form cpv1-{session}-s{step}-t{ms}-{6 hex}.
 func CheckpointID(session string, step int, ms int64) string {
 	var b [3]byte
 	rand.Read(b[:]) //nolint:errcheck // never fails
@@ -128,7 +128,7 @@ func (c Clock) TakenBack(now, then *projector.Tree) (facts []Draft) {
 	return facts
 }
 
-// AbandonAll answers all open calls of a tree: the user goes on without.
+// AbandonAll answers all open calls of a tree: the user continues without.
 func (c Clock) AbandonAll(t *projector.Tree) []Draft {
 	var facts []Draft
 	for _, s := range t.Sessions() {

@@ -84,7 +84,7 @@ func (ids *IDs) of(agent, id string) *eventlog.RemoteCall {
 	return c
 }
 
-// begin is of for what may begin a call: one that is over is another call.
+// begin is of for what may begin a call: one that is finished is another call.
 func (ids *IDs) begin(agent, id string, anew bool) string {
 	key := callKey{agent, id}
 	if c := ids.calls[key]; c != nil && (anew || c.Over) {

@@ -15,7 +15,7 @@ import (
 const refusedPause = 100 * time.Millisecond
 
 // Log is the log as a run sees it: while it refuses appends, as on a full
-// disk, a run waits, and goes on where it was.
+// disk, a run waits, and continues where it was.
 type Log struct{ eventlog.Log }
 
 func (l Log) refuses() bool { return l.Info().Refuses != "" }

@@ -1,4 +1,4 @@
-// Package runs tells what a run began with and why the one before it stopped.
+// Package runs says what a run began with and why the one before it stopped.
 package runs
 
 import (
@@ -24,7 +24,7 @@ func MessagesOf(s *projector.Session, run *projector.Run) []projector.Message {
 	return input
 }
 
-// SuspendedFor tells why the run before the session's last one did not end its
+// SuspendedFor says why the run before the session's last one did not end its
 // turn.
 func SuspendedFor(s *projector.Session) string {
 	last := true

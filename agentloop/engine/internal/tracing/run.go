@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Hold begins the spans of the runs that go on in a tree which this node has
+// Hold begins the spans of the runs that continue in a tree which this node has
 // claimed. fresh is a run that nobody has worked on. The caller holds the state.
 func (tr *Tree) Hold(t *projector.Tree, fresh string) {
 	if tr == nil {

@@ -28,7 +28,7 @@ const (
 )
 
 // Events of spans. A run that waits is suspended, and the run or the call that
-// goes on is resumed, maybe on another node; a run that this node does not end
+// continues is resumed, maybe on another node; a run that this node does not end
 // is released.
 const (
 	eventSuspended = "suspended"
