@@ -151,7 +151,7 @@ func TestChatClientTools(t *testing.T) {
 	require.Equal(t, 2, a.stored("together", "result_submitted"))
 	require.Contains(t, a.get("/sessions/together/records").body, "no signal")
 
-	// An answer that nobody has taken up yet, such as one by Layer A.
+	// An answer that no run has used yet, such as one by POST /submit-tool-result.
 	a.chat(says("taken up", "locator", "go"))
 	for _, call := range []string{"here", "there"} {
 		body := `{"sessionId":"taken up","kind":"client-tool-result","toolCallId":"` + call + `","result":{"lat":2}}`

@@ -39,7 +39,7 @@ func TestChatTurns(t *testing.T) {
 	require.Equal(t, []string{"one", "hello", "two", "hello"}, a.said("s"))
 	require.Equal(t, []string{"start", "start"}, a.modes("s"))
 
-	// Layer A refuses what chat continues with.
+	// POST /start refuses what POST /chat continues with.
 	a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeAlreadyCompleted)
 
 	for range 2 {

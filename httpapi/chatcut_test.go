@@ -213,9 +213,9 @@ func TestARegeneratedAnswerCutAnywhereContinues(t *testing.T) {
 	}
 }
 
-// requireRising checks the ids of a stream (aisdk.md, Resume): that of a frame is
-// the sequence of its record if it is the record's last one, else the id before
-// the record and how many frames of it have come.
+// requireRising checks the ids of a stream: that of a frame is
+// the sequence of its record if it is the record's last one, otherwise the id before
+// the record and the number of its frames so far.
 func requireRising(t *testing.T, frames []part) {
 	t.Helper()
 	var before, m uint64

@@ -57,7 +57,7 @@ func (d Decider) phase(t *projector.Tree, s *projector.Session, step *projector.
 				effects = append(effects, RunCall{Session: s.SessionID, StepID: step.ID, Call: c})
 			case child == nil || child.Child == nil || child.Turn == nil:
 				effects = append(effects, CloseCall{Session: s.SessionID, StepID: step.ID, Call: c})
-			case Aborting(child): // it says so itself
+			case Aborting(child): // its own run records that
 				moving = true
 			case child.Running() || d.goesOn(t, child):
 				moving = true
@@ -108,14 +108,14 @@ func suspension(step *projector.Step, waiting []projector.Call) eventlog.RunStat
 	}
 }
 
-// now is when somebody has asked for something the last time: deadlines are
+// now is the time of the last request: deadlines are
 // enforced then, not by a timer.
 func now(t *projector.Tree) int64 { return t.AskedAt }
 
 // goesOn reports whether a sub-agent that has stopped is to continue by itself:
 // its parent runs and waits for it, or it was stopped with its parent, and
-// there is something to do. One that nobody waits for continues when what it
-// waited for is there.
+// there is something to do. A sub-agent that no call waits for continues when its
+// answer is there.
 func (d Decider) goesOn(t *projector.Tree, s *projector.Session) bool {
 	if s.Child == nil || s.Child.Remote || s.Turn == nil {
 		return false

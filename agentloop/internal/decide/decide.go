@@ -27,13 +27,13 @@ type Decider struct {
 	Agents     map[string]*plan.Agent
 	RetryDelay time.Duration         // before the first repetition; it doubles
 	Busy       func(key string) bool // an effect with the key is being performed
-	Stopped    map[string]bool       // by StopRemote's key: the remote agent was told
+	Stopped    map[string]bool       // by StopRemote's key: an abort was sent
 }
 
 // Decide returns what is to be done in a tree: the effects that shall be under
 // way now, those that are already included, and the appends that are due.
-// Nothing means that the tree is idle. But for what is under way it is pure:
-// whoever holds the tree decides the same.
+// Nothing means that the tree is idle. Except for what is under way it is pure:
+// every holder of the tree decides the same.
 func (d Decider) Decide(t *projector.Tree) []Effect {
 	var effects []Effect
 	for _, s := range t.Sessions() {
@@ -111,7 +111,7 @@ func modelFailure(s *projector.Session, step *projector.Step) Fail {
 	}
 }
 
-// busyWith tells by call id, empty for the model, what of the session is being
+// busyWith reports by call id, empty for the model, what of the session is being
 // performed.
 func (d Decider) busyWith(s *projector.Session) func(call string) bool {
 	return func(call string) bool {
@@ -151,7 +151,7 @@ func (d Decider) afterStep(t *projector.Tree, s *projector.Session, def *plan.Ag
 	if step.Message < 0 || step.Message >= len(s.Messages) { // a damaged state
 		return []Effect{Fail{Session: s.SessionID, Code: agentloop.CodeInternal, Message: "the step's answer is not there"}}
 	}
-	if newMessages(s, step) { // the user has more to say, whatever the answer was
+	if newMessages(s, step) { // the user has sent more, so the answer does not end the turn
 		return d.nextStep(t, s, def, step.Number+1)
 	}
 	for _, c := range step.Calls {

@@ -10,7 +10,7 @@ import (
 
 // Effect is something to be done: one of the types below.
 type Effect interface {
-	// Key tells apart effects that take their time: they are performed beside
+	// Key distinguishes effects that take time: they are performed beside
 	// others, each once at a time, for as long as Decide wants them. The other
 	// effects are appends and have none.
 	Key() string
@@ -52,8 +52,8 @@ type (
 	// CallHooks calls the hooks that are due. Decide does not return it: the driver adds
 	// it.
 	CallHooks struct{ Session string }
-	// StopRemote aborts what a remote agent does for a call that nobody here
-	// works on any more, once and as far as it can be reached.
+	// StopRemote aborts what a remote agent does for a call that this node
+	// does not work on any more, once and if it can be reached.
 	StopRemote struct {
 		Session string
 		Call    projector.Call
@@ -62,14 +62,14 @@ type (
 
 // Effects that are appends.
 type (
-	// Truncate truncates orphans and tells clients to reload.
+	// Truncate truncates orphans and notifies clients, which then reload.
 	Truncate struct {
 		Session string
 		Ranges  []eventlog.Range
 		Reason  eventlog.ResyncReason
 	}
 	// CloseCall records the outcome of a call that has waited: what was
-	// submitted, or what the sub-agent has said.
+	// submitted, or the sub-agent's output.
 	CloseCall struct {
 		Session string
 		StepID  string
@@ -95,19 +95,19 @@ type (
 	}
 	// ResumeChild begins a further run of a sub-agent that has waited.
 	ResumeChild struct{ Session string }
-	// StopChild hands a stop on to a sub-agent, or says that the session has
-	// heard of its own.
+	// StopChild passes a stop on to a sub-agent, or acknowledges the session's
+	// own.
 	StopChild struct {
 		Session string
 		Stop    projector.Stop
 	}
-	// Suspend ends the run until somebody resumes it.
+	// Suspend ends the run until it is resumed.
 	Suspend struct {
 		Session string
 		Status  eventlog.RunStatus
 		Calls   []projector.Call
 	}
-	// Interrupt ends the run because somebody wants it to stop for now.
+	// Interrupt ends the run because of a request to stop it for now.
 	Interrupt struct {
 		Session string
 		Reason  string

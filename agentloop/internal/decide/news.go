@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// ChildStatus is what a companion tool tells of a persistent sub-agent.
+// ChildStatus is what a companion tool returns about a persistent sub-agent.
 type ChildStatus struct {
 	Name   string                   `json:"name"`
 	Agent  string                   `json:"agent,omitempty"`
@@ -18,13 +18,13 @@ type ChildStatus struct {
 	Status string                   `json:"status"` // running, suspended, completed, failed, interrupted, terminated
 	Output json.RawMessage          `json:"output,omitempty"`
 	// OutputCut says that Output is a string: the beginning of the output,
-	// which is too long to be told here.
+	// which is too long for this answer.
 	OutputCut bool   `json:"outputCut,omitempty"`
 	Error     string `json:"error,omitempty"`
 }
 
 // MaxToldOutput is how much of a sub-agent's output a list of sub-agents has,
-// and the message that its turn has ended, in bytes. getChildStatus tells all.
+// and the message that its turn has ended, in bytes. getChildStatus returns all.
 const MaxToldOutput = 32 << 10
 
 // Cut shortens the output to n bytes.
@@ -62,8 +62,8 @@ func StatusOf(child *projector.Session) ChildStatus {
 	return s
 }
 
-// childNews returns the message that tells a session of a turn that one of
-// its persistent sub-agents has ended, or nil.
+// childNews returns the message that notifies a session of the end of a persistent
+// sub-agent's turn, or nil.
 func childNews(t *projector.Tree, s *projector.Session) *Tell {
 	for _, child := range t.ChildrenOf(s.SessionID) {
 		if child.Child.Mode != eventlog.SubSessionPersistent || !child.Over() || child.Delivered >= child.TurnCount {

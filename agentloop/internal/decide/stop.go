@@ -23,11 +23,11 @@ func (d Decider) interrupt(t *projector.Tree, s *projector.Session, stop project
 		}
 	}
 	children := stopping(t, s, (*projector.Session).Running)
-	saves := !busy && !children && s.Running() && Unsaved(s) // else the checkpoint lacks what tools did to files
+	saves := !busy && !children && s.Running() && Unsaved(s) // otherwise the checkpoint lacks the changes of tools to files
 	if saves {
 		effects = append(effects, SaveWorkspace{Session: s.SessionID})
 	}
-	if !stop.Heard && (children || len(effects) > 0) { // whoever asks must not take a run over that only needs time
+	if !stop.Heard && (children || len(effects) > 0) { // another node must not take over a run that only needs time
 		effects = append(effects, StopChild{Session: s.SessionID, Stop: stop})
 	}
 	handed := stop
@@ -40,7 +40,7 @@ func (d Decider) interrupt(t *projector.Tree, s *projector.Session, stop project
 }
 
 // abort decides about a run that shall end at once: what it does is cut off,
-// and remote agents that nobody here is following are told.
+// and remote agents that this node does not follow get an abort.
 func (d Decider) abort(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
 	open := func(child *projector.Session) bool { return child.Turn != nil }
 	handed := stop

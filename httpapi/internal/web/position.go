@@ -8,7 +8,7 @@ import (
 
 // Position is how much of a chat stream a client has: all frames of the records
 // up to a sequence, and some frames of the next record that makes any. As an
-// SSE id it is "m", or "m.j" (aisdk.md, Resume).
+// SSE id it is "m", or "m.j" with j frames of the next record.
 type Position struct {
 	Sequence uint64
 	Frames   int

@@ -18,8 +18,8 @@ type Admission struct {
 }
 
 // Admit charges the session's tenant for facts that begin a session or a run. All
-// else is let through, but for what a rollback restores: what stops a run, or answers
-// its calls, must not be refused. Errors: as quota.Quota.Admit.
+// other facts pass, except what a rollback restores: a stop of a run, or an answer
+// to its calls, must not be refused. Errors: as quota.Quota.Admit.
 func (a *Admission) Admit(ctx context.Context, session string, t *projector.Tree, facts []record.Draft) error {
 	a.Done(nil)
 	var want quota.Want

@@ -6,7 +6,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 )
 
-// Event is something that hooks are told.
+// Event is something that hooks are notified of.
 type Event struct {
 	Name string
 	// Of returns a hook's function for the event, or nil.

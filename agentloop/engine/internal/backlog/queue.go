@@ -1,4 +1,4 @@
-// Package backlog holds what hooks are still to be told, and in which order.
+// Package backlog holds the events that hooks are still to be notified of, in their order.
 package backlog
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Queue holds what hooks are still to be told. It is filled while records
+// Queue holds the events that hooks are still to be notified of. It is filled while records
 // are folded, and emptied outside of all locks, one a session. Its user's lock
 // guards it, and the tree.
 type Queue struct {
@@ -27,11 +27,11 @@ type Queue struct {
 	// become due together.
 	results map[string][]result
 	began   map[string]int64         // when a call or a model call began, ms; by call id or effect key
-	told    map[string]bool          // companion calls whose beginning was told, by effect key
+	told    map[string]bool          // companion calls whose beginning is queued, by effect key
 	locks   map[string]chan struct{} // by session: full while a hook is being called
 }
 
-// result is a call's result, of which hooks hear in the model's order.
+// result is a call's result. Hooks are notified of results in the model's order.
 type result struct {
 	index  int // among the step's calls
 	events []Event
@@ -80,7 +80,7 @@ func (q *Queue) LockOf(session string) chan struct{} {
 // Begins notes when a call or a model call began, for its duration.
 func (q *Queue) Begins(key string, ms int64) { q.began[key] = ms }
 
-// Next takes the next event of which a session's hooks are to be told.
+// Next takes the next event that a session's hooks are to be notified of.
 func (q *Queue) Next(session string) (ev Event, ok bool) {
 	due := q.due[session]
 	if len(due) == 0 {
@@ -94,7 +94,7 @@ func (q *Queue) Next(session string) (ev Event, ok bool) {
 // Order has a session's hooks called before anything new is done for it,
 // and those of a sub-agent's end before its caller continues. What is under way
 // continues. An abort does not wait: it cuts hooks off, as it does everything,
-// and what is due then comes after it. busy tells by an effect's key whether it is being
+// and what is due then comes after it. busy reports by an effect's key whether it is being
 // performed.
 func (q *Queue) Order(effects []decide.Effect, busy func(key string) bool) []decide.Effect {
 	var out []decide.Effect
@@ -167,7 +167,7 @@ func (q *Queue) releaseAll(session string) {
 	delete(q.results, session)
 }
 
-// announceCompanion tells of a companion tool before the driver executes it.
+// announceCompanion queues the event of a companion tool before the driver executes it.
 func (q *Queue) announceCompanion(s *projector.Session, wanted []decide.Effect) {
 	for _, e := range wanted {
 		run, ok := e.(decide.RunCompanion)

@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Note queues what hooks are to be told of a record that was folded. So
-// whatever way a thing came about, those who want to know learn of it.
+// Note queues the events of a record that was folded. So hooks are notified of an event
+// regardless of how it came about.
 func (q *Queue) Note(rec eventlog.Record) {
 	if !ofInterest(rec) {
 		return
@@ -31,7 +31,7 @@ func (q *Queue) Note(rec eventlog.Record) {
 	}
 }
 
-// ofInterest reports whether hooks may have to be told of a record. Most are
+// ofInterest reports whether hooks may have to be notified of a record. Most are
 // pieces of an answer.
 func ofInterest(rec eventlog.Record) bool {
 	switch rec.Type {
@@ -59,7 +59,7 @@ func (q *Queue) noteChunk(s *projector.Session, rec eventlog.Record, c eventlog.
 func (q *Queue) noteFact(s *projector.Session, rec eventlog.Record, f eventlog.Fact) {
 	switch f := f.(type) {
 	case *eventlog.UserMessage:
-		// Those of a run that is about to be requested are told with it.
+		// Those of a run that is about to be requested are queued with it.
 		if slices.ContainsFunc(s.Runs, func(run projector.Run) bool { return run.RunID == rec.Run }) {
 			q.enqueue(s, messagesAt(s, rec.Sequence)...)
 		}
@@ -85,8 +85,8 @@ func (q *Queue) noteFact(s *projector.Session, rec eventlog.Record, f eventlog.F
 	}
 }
 
-// since returns how long ago something began; otherwise is when if that was
-// not met here, 0 if nobody knows.
+// since returns how long ago something began. otherwise is the time of the beginning if this
+// process did not see it, 0 if it is not known.
 func (q *Queue) since(key string, now, otherwise int64) int64 {
 	began, ok := q.began[key]
 	delete(q.began, key)
@@ -123,7 +123,7 @@ func afterLLMCall(p agentloop.AfterLLMCallPayload) Event {
 		})
 }
 
-// noteResult keeps what is told of a call's result until its turn has come.
+// noteResult keeps the event of a call's result until its turn has come.
 func (q *Queue) noteResult(s *projector.Session, rec eventlog.Record, f *eventlog.ToolResult) {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return
@@ -159,7 +159,7 @@ func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took i
 	})
 }
 
-// RunBegins tells of the session's last run and of the messages that came
+// RunBegins queues the events of the session's last run and of the messages that came
 // with it.
 func (q *Queue) RunBegins(s *projector.Session) {
 	run := s.CurrentRun()

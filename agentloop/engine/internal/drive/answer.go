@@ -88,7 +88,7 @@ func (a *answer) add(ctx context.Context, ev model.Event) error {
 	return nil
 }
 
-// text appends to the part that grows if that is of the same kind, else it
+// text appends to the part that grows if that is of the same kind, otherwise it
 // begins one.
 func (a *answer) text(ctx context.Context, kind projector.PartialKind, text string, c eventlog.Chunk) error {
 	p := a.growing()
@@ -117,8 +117,8 @@ func (a *answer) growing() *partText {
 }
 
 // end ends the part that grows: a reasoning block gets its closing chunk, which
-// holds the whole of it. The provider's data goes with the part, or stands
-// alone.
+// holds the whole of it. The provider's data goes with the part, or into a separate
+// one.
 func (a *answer) end(ctx context.Context, data json.RawMessage) error {
 	p := a.growing()
 	if p == nil {

@@ -30,7 +30,7 @@ type toolCall struct {
 	updated json.RawMessage // the state after updates
 	left    int64           // work that more updates may be
 	done    bool
-	lost    error // the log has not taken what the tool said
+	lost    error // the log has refused a record of the tool
 }
 
 // errCallDone: the tool has returned and must leave the call alone.
@@ -138,8 +138,8 @@ func (c *toolCall) lose(err error) {
 	c.lost = err
 }
 
-// lostLog returns why the log did not take something that the tool said. The
-// tool's failure is no result then: the call is made again.
+// lostLog returns why the log refused a record of the tool. The
+// tool's failure is then no result: the call is made again.
 func (c *toolCall) lostLog() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -110,7 +110,7 @@ func (c *toolCall) waitUsage() []record.Draft {
 	})}
 }
 
-// end tells clients of the result.
+// end returns the chunk of the result for clients.
 func (c *toolCall) end(result json.RawMessage, code, message string) record.Draft {
 	byUs := true
 	if tool := c.r.tool(c.ToolName); tool != nil && tool.Client {
@@ -140,8 +140,8 @@ func (t *task) tool(name string) *plan.Tool {
 // approvalID identifies the question whether a call may be executed.
 func (t *task) approvalID(c *toolCall) string { return c.RunID + "::" + c.ID }
 
-// approved returns the records that tell that a person approved a call, and how
-// long it waited; none if it did not wait.
+// approved returns the records of a person's approval of a call, and of the
+// time that it waited; none if it did not wait.
 func (c *toolCall) approved(call projector.Call) []record.Draft {
 	if !decide.Gated(call) {
 		return nil

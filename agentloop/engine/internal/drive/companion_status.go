@@ -27,7 +27,7 @@ func (t *task) childNamed(name string) (id, problem string) {
 }
 
 // persistent reports whether a session of the tree is a persistent sub-agent of
-// this one. Ids alone don't tell: they are made of names, and so are those of
+// this one. Ids alone don't show that: they are made of names, and so are those of
 // sub-agents' own sub-agents.
 func (t *task) persistent(s *projector.Session) bool {
 	return s.Child != nil && s.Child.ParentSessionID == t.session && s.Child.Mode == eventlog.SubSessionPersistent
@@ -41,8 +41,8 @@ func (t *task) childInterrupted(id string) (interrupted bool) {
 	return interrupted
 }
 
-// childStatus tells of a sub-agent, with its whole output unless that is more
-// than a record holds.
+// childStatus returns the status of a sub-agent, with its whole output unless that is more
+// than a record can contain.
 func (t *task) childStatus(id string) (result json.RawMessage) {
 	t.look(func(*projector.Session) {
 		if child := t.tree.Get(id); child != nil && child.Child != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// tell calls the hooks of the task's session that want to know of an event.
+// tell calls the hooks of the task's session for an event.
 func (t *task) tell(ctx context.Context, ev backlog.Event) {
 	var told bool
 	t.look(func(s *projector.Session) { ev, told = ev.Told(t.hooks.Of(s)) })
@@ -89,8 +89,8 @@ func (t *task) callHook(ctx context.Context, name string, f func(context.Context
 	}
 }
 
-// beforeExecution tells of a call that is about to be executed. Calls that
-// began together tell in the model's order.
+// beforeExecution calls the hooks for a call that is about to be executed. For calls that
+// began together, it does so in the model's order.
 func (t *task) beforeExecution(ctx context.Context, ev backlog.Event) {
 	defer t.pass()
 	if t.after != nil {
@@ -106,7 +106,7 @@ func (t *task) beforeExecution(ctx context.Context, ev backlog.Event) {
 // pass lets the next call of the step begin.
 func (t *task) pass() { t.passOnce.Do(func() { close(t.passed) }) }
 
-// beforeModel tells of a model call that is about to be made.
+// beforeModel calls the hooks for a model call that is about to be made.
 func (t *task) beforeModel(ctx context.Context, e decide.CallModel) {
 	p := agentloop.BeforeLLMCallPayload{StepID: e.StepID, Step: e.Step, Attempt: 1}
 	told := false

@@ -19,7 +19,7 @@ type Host struct {
 	record.Clock
 	Log          eventlog.Log
 	Node         string
-	Shared       bool // other nodes may continue with a tree that is let go
+	Shared       bool // other nodes may continue a tree that is released
 	Logger       *slog.Logger
 	Metrics      *metrics.Metrics // nil: nothing is measured
 	Quota        *quota.Quota

@@ -20,7 +20,7 @@ const (
 	logDispatchFailed   = "subagent.dispatch_failed"      // with code: a sub-agent could not be started
 )
 
-// log tells of the call.
+// log writes a message about the call.
 func (c *toolCall) log(level slog.Level, event string, more ...any) {
 	LogCall(context.Background(), c.r.host.Logger, level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
 }

@@ -138,7 +138,7 @@ func (t *task) closeAll(ctx context.Context, e decide.Fail) (facts []record.Draf
 // call, and for the run's end.
 const endRoom = 10
 
-// suspend ends the run until somebody resumes it. Nothing of it stays in
+// suspend ends the run until it is resumed. Nothing of it stays in
 // memory.
 func (t *task) suspend(ctx context.Context, e decide.Suspend) error {
 	paused := &eventlog.RunPaused{RunID: t.runID, Reason: pauseReason(e.Calls), Base: t.base(t.step())}

@@ -20,7 +20,7 @@ func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
 		return t.closeChild(ctx, c, e.Call)
 	}
 	answer := e.Call.Answer
-	if answer == nil { // the deadline has passed, and nobody said so yet
+	if answer == nil { // the deadline has passed, and no record says so yet
 		answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
 	}
 	var facts []record.Draft
@@ -35,7 +35,7 @@ func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
 		facts = append(facts, c.approvalResponse(denied), c.outputError(message))
 	}
 	err := t.append(ctx, append(facts, c.outcome(result, code, message)...)...)
-	if err == nil && e.Call.Answer == nil { // else Submit has said so
+	if err == nil && e.Call.Answer == nil { // otherwise Submit has logged it
 		c.log(slog.LevelInfo, LogTimeout)
 	}
 	return err

@@ -23,8 +23,8 @@ type Probation struct {
 	Over  <-chan time.Time // when it has lived for a while
 }
 
-// endPoison has the open runs of a tree end as failed that kills whoever takes
-// it up.
+// endPoison fails the open runs of a session tree that repeatedly ends the process which drives
+// it.
 func (r *Tree) endPoison(ctx context.Context) error {
 	r.mu.RLock()
 	claim := r.tree.Claim
@@ -68,7 +68,7 @@ func (r *Tree) settleClaim(ctx context.Context, how eventlog.ClaimSettling) erro
 	return r.w.Append(ctx, entries...)
 }
 
-// letGoTimeout bounds how long a loop that stops tries to say that it let go of
+// letGoTimeout bounds how long a loop that stops tries to record the release of
 // a tree.
 const letGoTimeout = 2 * time.Second
 

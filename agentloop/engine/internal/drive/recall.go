@@ -25,7 +25,7 @@ func (t *task) recall(ctx context.Context) error {
 	began := time.Now()
 	found, err := t.askRecaller(ctx, req)
 	if cause := context.Cause(ctx); cause != nil {
-		return cause // the run was stopped: who continues with it asks again
+		return cause // the run was stopped: its next run recalls again
 	}
 	t.host.Metrics.Recalled(t.def, len(found), err, time.Since(began))
 	f := &eventlog.MemoryRecalled{RunID: t.runID, Query: req.Query, Memories: newMemories(found, req.Known), FactBase: t.factBase()}

@@ -32,9 +32,8 @@ type remoteCall struct {
 	ids   *remoteids.IDs
 }
 
-// runRemote has another server work on a call and takes its stream over. What
-// was taken over is in the log with its position: whoever continues after a crash
-// asks for the rest.
+// runRemote has another server work on a call and copies its stream. The copied
+// part is in the log with its position: after a crash, a node asks for the rest.
 func (t *task) runRemote(ctx context.Context, c *toolCall, call projector.Call, agent *plan.RemoteAgent) error {
 	r := &remoteCall{task: t, RemoteAgent: agent, c: c, call: call, id: projector.ChildID(t.session, projector.InfixRemote, c.ID)}
 	begun := call.Pending != nil && !decide.Gated(call)
@@ -103,8 +102,8 @@ func (r *remoteCall) recording(err error) bool {
 	return ours
 }
 
-// begin starts the remote session, or finds out how it stands: a process
-// before this one may have started it.
+// begin starts the remote session, or reads its status: an earlier process
+// may have started it.
 func (r *remoteCall) begin(ctx context.Context) error {
 	request := remote.StartRequest{SessionID: r.id, AgentType: r.AgentType, Message: string(r.call.Arguments)}
 	if r.known {

@@ -63,7 +63,7 @@ func (r *remoteCall) noteStopped() {
 // remoteStopTimeout is how long a remote server has to answer to a stop.
 const remoteStopTimeout = 10 * time.Second
 
-// tell stops the remote session, as far as it can be reached.
+// tell stops the remote session, if it can be reached.
 func (r *remoteCall) tell(ctx context.Context, stop func(context.Context, string, string) error, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, remoteStopTimeout)
 	defer cancel()

@@ -102,8 +102,8 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 }
 
 // own returns a chunk as one of the sub-agent's session, or nil if it can't be
-// one: what a server says is not taken for another session's, nor for another
-// call's. Its times are its own, for display only.
+// one: a server's chunk never becomes one of another session or of another
+// call. Its timestamps are the server's, for display only.
 func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 	c := chunk.Chunk
 	if !r.includes(eventlog.BaseOf(c).AgentID) {

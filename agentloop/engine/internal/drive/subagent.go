@@ -26,7 +26,7 @@ func (t *task) startChild(ctx context.Context, c *toolCall, call projector.Call,
 	if problem != "" {
 		return t.dispatchFailed(ctx, c, call, code, problem)
 	}
-	// Whoever looks while this is being folded sees the session before the
+	// A reader that looks while this is being folded sees the session before the
 	// call that waits for it.
 	facts := append(c.approved(call),
 		c.start(call),
@@ -44,14 +44,14 @@ func (t *task) cantSpawn(id string) (code, problem string) {
 		switch old := t.tree.Get(id); {
 		case t.tree.Depth(t.session) >= agentloop.MaxDepth:
 			code, problem = agentloop.CodeMaxDepth, fmt.Sprintf("sub-agents may be nested %d deep", agentloop.MaxDepth)
-		case old != nil && (old.TurnCount > 0 || old.Child == nil || old.Child.Remote): // nor may it be another server's
+		case old != nil && (old.TurnCount > 0 || old.Child == nil || old.Child.Remote): // and it may not be a remote one
 			code, problem = agentloop.CodeToolFailed, "the sub-agent's session exists"
 		}
 	})
 	return code, problem
 }
 
-// dispatchFailed tells the model that a sub-agent could not be started; its
+// dispatchFailed says to the model that a sub-agent could not be started; its
 // siblings continue.
 func (t *task) dispatchFailed(ctx context.Context, c *toolCall, call projector.Call, code, problem string) error {
 	c.log(slog.LevelError, logDispatchFailed, "code", code)
@@ -75,7 +75,7 @@ func (t *task) spawn(id string, def *plan.Agent, message string, child eventlog.
 }
 
 // taskOf returns a sub-agent's first message: the member message if that is
-// all there is, else the JSON.
+// there is no other member, otherwise the JSON.
 func taskOf(args json.RawMessage) string {
 	var members map[string]json.RawMessage
 	var message string
@@ -94,8 +94,8 @@ func (t *task) resumeChild(ctx context.Context) error {
 	return t.append(ctx, facts...)
 }
 
-// closeChild records what a sub-agent that was waited for has said. What does
-// not fit into the call's record is the call's failure.
+// closeChild records the output of a sub-agent as the result of the call that waits for it. If
+// the output does not fit into a record, the call fails.
 func (t *task) closeChild(ctx context.Context, c *toolCall, call projector.Call) error {
 	id := call.Pending.Child
 	result, code, message := t.childOutcome(id)

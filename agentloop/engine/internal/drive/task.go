@@ -28,16 +28,16 @@ type task struct {
 	runID   string      // the run that drives the session
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	gone    chan struct{} // closed when nobody waits for it any more
+	gone    chan struct{} // closed when nothing waits for it any more
 
 	cancelled *time.Timer // the driver's: since it is not wanted
 
 	// Of a call: its hooks come after those of the call before it.
-	after    <-chan struct{} // closed when that has told of itself; nil: there is none
-	passed   chan struct{}   // closed when this one has
+	after    <-chan struct{} // closed when the hooks of that call were called; nil: there is none
+	passed   chan struct{}   // closed when those of this one were
 	passOnce sync.Once
 
-	// still tells, if set, whether what is appended is still to be: a decision
+	// still reports, if set, whether the entries are still to be appended: a decision
 	// is void when others have written facts since, and a model's answer when
 	// another run drives the session.
 	still func() bool
@@ -216,7 +216,7 @@ func (t *task) appendIf(ctx context.Context, still func() bool, facts ...record.
 }
 
 // write queues facts, all or none; a log that has fallen so far behind that
-// there is no room is waited for. What becomes of them flush tells.
+// there is no room is waited for. flush returns their outcome.
 func (t *task) write(ctx context.Context, facts ...record.Draft) error {
 	entries, err := record.Entries(t.session, facts)
 	if err != nil {
@@ -246,7 +246,7 @@ func (t *task) flush(ctx context.Context) error {
 	return t.w.Flush(ctx)
 }
 
-// logger tells of the task's session and run.
+// logger returns a logger with the task's session and run.
 func (t *task) logger() *slog.Logger {
 	return t.host.Logger.With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
 }

@@ -39,14 +39,14 @@ type Tree struct {
 	tree   *projector.Tree
 	parked string           // a session of which the fold could not use a fact of ours
 	ids    map[string]*task // call ids that were given, until the task ends
-	hooks  *backlog.Queue   // what hooks are to be told
+	hooks  *backlog.Queue   // events for hooks
 	files  *files.Tree      // workspaces that are open here
 
-	// stopped are the remote agents that were told to abort, whether they
-	// have heard it or not, by StopRemote's key.
+	// stopped are the remote agents to which an abort was sent, received
+	// or not, by StopRemote's key.
 	stopped map[string]bool
 
-	probation *Probation // of a suspected tree, else nil
+	probation *Probation // of a suspected tree, otherwise nil
 
 	traces *tracing.Tree // nil: none
 
@@ -54,8 +54,8 @@ type Tree struct {
 	// of it, so that the patches of parallel calls build on each other.
 	committing sync.Mutex
 
-	// others is the last fact that somebody else has written, guarded by mu,
-	// and decidedAt what it was at the last decision.
+	// others is the last fact of another writer, guarded by mu,
+	// and decidedAt its value at the last decision.
 	others, decidedAt uint64
 
 	// The driver's alone.
@@ -93,8 +93,8 @@ func (r *Tree) Close() {
 	r.files.Close()
 }
 
-// Drive drives the tree, which was claimed, until it is idle. fresh tells
-// that nobody has worked on the run before.
+// Drive drives the tree, which was claimed, until it is idle. fresh says
+// that no process has worked on the run before.
 func (r *Tree) Drive(ctx context.Context, fresh bool) (err error) {
 	defer func() { r.traces.Release(releasedFor(err)) }()
 	r.trace(r.run, fresh)
@@ -103,7 +103,7 @@ func (r *Tree) Drive(ctx context.Context, fresh bool) (err error) {
 	}
 	if fresh {
 		r.mu.Lock()
-		if r.tree.CurrentRun().RunID == r.run { // else it is told of another one already
+		if r.tree.CurrentRun().RunID == r.run { // otherwise its hooks know of another one already
 			r.hooks.RunBegins(&r.tree.Session)
 		}
 		r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *Tree) Drive(ctx context.Context, fresh bool) (err error) {
 	return err
 }
 
-// releasedFor is why a tree is not driven here any more, as spans tell it.
+// releasedFor is the reason in spans why a tree is not driven here any more.
 func releasedFor(err error) string {
 	switch {
 	case err == nil:
@@ -161,7 +161,7 @@ func (r *Tree) observe(rec eventlog.Record) {
 		r.probation.Clear()
 	}
 	switch {
-	case rec.Kind != eventlog.KindFact: // at worst a patch that somebody else's made useless
+	case rec.Kind != eventlog.KindFact: // at worst a patch that another writer's has made useless
 	case rec.Writer != r.id:
 		r.others = rec.Sequence
 	case len(r.tree.Parked) > parked:
@@ -259,9 +259,8 @@ func (r *Tree) untilRest(ctx context.Context) error {
 	}
 }
 
-// underWay are the effects without those that would begin something that takes
-// its time: another node shall begin that. Hooks are told here, and what a step has
-// done to its files is saved.
+// underWay are the effects without those that would begin something long: another node shall begin that. Hooks are
+// still called here, and the files of a step are saved.
 func (r *Tree) underWay(effects []decide.Effect) []decide.Effect {
 	return slices.DeleteFunc(effects, func(e decide.Effect) bool {
 		switch e.(type) {
@@ -338,7 +337,7 @@ func (r *Tree) cancelUnwanted(effects []decide.Effect) {
 // left alone: what it does is not recorded any more.
 const abandonAfter = 2 * time.Second
 
-// settle takes note of a task that has ended.
+// settle handles a task that has ended.
 func (r *Tree) settle(ctx context.Context, o outcome) error {
 	if r.tasks[o.name] != o.task {
 		return nil
@@ -410,8 +409,8 @@ func (r *Tree) stopAll() {
 	}
 }
 
-// watch has the driver look whenever somebody else writes into the tree: that
-// is how a run learns of a submitted result, of a stop, of a further request.
+// watch wakes the driver when another writer appends to the tree: so
+// a run learns of a submitted result, of a stop, of a further request.
 func (r *Tree) watch(ctx context.Context, head uint64, news chan<- struct{}) error {
 	for rec, err := range r.log.Follow(ctx, r.root, head) {
 		if err != nil {

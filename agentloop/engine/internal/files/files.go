@@ -25,7 +25,7 @@ type Files struct {
 
 var errProviderPanicked = errors.New("the provider failed unexpectedly")
 
-// What a provider of workspaces is asked for, as it is measured.
+// Operations of a workspace provider, as labels of the metric.
 const (
 	askOpen     = "open"
 	askResolve  = "resolve"

@@ -16,8 +16,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// What a model is told once, in place of a call's result, when the files are not
-// what it believes.
+// Errors that a model gets once, in place of a call's result, when the files are not
+// those that it expects.
 var (
 	errFilesLost      = errors.New("the files of the workspace are lost: it is empty now")
 	errFilesBack      = errors.New("the workspace was lost: its files are those of the last step that was saved")
@@ -169,8 +169,8 @@ func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []ev
 	return all
 }
 
-// restore makes the files those of the state's snapshot, and returns what the
-// model is to be told, nil if all is as it believes.
+// restore makes the files those of the state's snapshot, and returns an error for
+// the model, nil if the files are those that it expects.
 func (o opening) restore(ctx context.Context, provider string, ws workspace.Workspace, known, lost bool) (told, err error) {
 	files := ws.Snapshots()
 	to := func(snapshot json.RawMessage) error {

@@ -46,7 +46,7 @@ type Tree struct {
 	files *Files
 
 	mu     sync.Mutex
-	spaces map[string]*space // by session; nil: the tree was let go
+	spaces map[string]*space // by session; nil: the tree was released
 }
 
 // NewTree returns a tree of which no workspace is open.
@@ -63,8 +63,8 @@ func (t *Tree) Close() {
 	}
 }
 
-// space is a session's workspace while the tree is held here. Calls use it
-// together; whoever opens it, keeps its files or makes them others is alone.
+// space is a session's workspace while the tree is held here. Calls share
+// it; opening it, saving its files and restoring them are exclusive.
 type space struct {
 	edits chan struct{} // held by the one edit at a time
 
@@ -79,7 +79,7 @@ func (sp *space) open() workspace.Workspace {
 	return sp.ws
 }
 
-// keep replaces the open workspace. It reports false if the tree was let go.
+// keep replaces the open workspace. It reports false if the tree was released.
 func (sp *space) keep(ws workspace.Workspace) bool {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -116,8 +116,8 @@ func (t *Tree) space(s Session) *space {
 	return sp
 }
 
-// Use does what a call wants with the session's workspace, which it
-// opens if nobody has.
+// Use runs a call's operation on the session's workspace, which it
+// opens if necessary.
 func (t *Tree) Use(ctx context.Context, s Session, op workspace.Op, args json.RawMessage) (any, error) {
 	sp, g := t.space(s), t.files.locks.Of(s.ID().ID)
 	defer t.files.locks.Leave(s.ID().ID)

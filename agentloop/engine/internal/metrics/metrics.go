@@ -230,7 +230,7 @@ func (m *Metrics) ModelCall(d *plan.Agent) *ModelCall {
 	return &ModelCall{m: m, model: modelLabel(d), began: time.Now()}
 }
 
-// Speaks takes note of a piece of the answer.
+// Speaks records a piece of the answer.
 func (c *ModelCall) Speaks() {
 	if c.m != nil && !c.spoke {
 		c.spoke = true
@@ -274,7 +274,7 @@ func (m *Metrics) used(model string, u eventlog.TokenUsage) {
 	for kind, n := range map[string]int64{
 		"input": u.Prompt, "output": u.Completion, "cached_input": u.Cached, "cache_write": u.CacheWrite, "reasoning": u.Reasoning,
 	} {
-		if n > 0 { // a counter never falls, whatever a provider says
+		if n > 0 { // a counter never falls, even if a provider reports less
 			m.tokens.WithLabelValues(model, kind).Add(float64(n))
 		}
 	}

@@ -15,7 +15,7 @@ type agentSet struct {
 	// Guarded by the lock of agents.
 	users    int // how many trees are driven with it
 	replaced bool
-	unused   chan struct{} // closed when it was replaced and nobody drives with it
+	unused   chan struct{} // closed when it was replaced and no tree is driven with it
 }
 
 // Agents are those that the node has now.
@@ -57,7 +57,7 @@ func (a *Agents) use() (defs map[string]*plan.Agent, leave func()) {
 	}
 }
 
-// settle tells if nobody will use the set any more. The caller has the lock.
+// settle closes unused if the set will not be used any more. The caller has the lock.
 func (s *agentSet) settle() {
 	if s.replaced && s.users == 0 {
 		close(s.unused)

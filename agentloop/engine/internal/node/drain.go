@@ -3,8 +3,8 @@ package node
 import "context"
 
 // Drain has other nodes continue with this node's runs, each at the end of its
-// step, so that nothing is said twice; runs of agents that nobody else hosts
-// come to their end here. Requests are still taken, and their runs driven
+// step, so that nothing is generated twice; runs of agents that no other node hosts
+// finish here. Requests are still taken, and their runs driven
 // elsewhere. It returns when nothing is driven here any more, or with ctx. What
 // is left then is for Stop, and is taken up elsewhere in mid-step.
 func (n *Node) Drain(ctx context.Context) {

@@ -12,8 +12,8 @@ import (
 )
 
 // hold claims the session's tree and drives it until it is idle. Without a
-// queue it takes the tree from whoever has it when somebody has asked for it,
-// with one only from a node that is silent; and it only takes up again what no
+// queue it takes the tree from any node if there is a request for it,
+// with one only from a silent node; and it resumes only a tree that no
 // other node has claimed since.
 func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err error) {
 	t, err := n.states.Head(ctx, session)

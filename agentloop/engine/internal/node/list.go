@@ -40,7 +40,7 @@ func (n *Node) Announce(ctx context.Context, agentType, session string) (ticket 
 }
 
 // Holds reports whether this node drives the session, or is about to. One that
-// drives it looks at its log once more before it lets go, and takes over the
+// drives it looks at its log once more before it releases the tree, and takes over the
 // ticket, unless that is 0.
 func (n *Node) Holds(session string, ticket uint64) bool {
 	n.mu.Lock()
@@ -74,7 +74,7 @@ func (n *Node) DrivenElsewhere(ctx context.Context, t *projector.Tree) bool {
 	return n.queue == nil || n.Driven(ctx, t)
 }
 
-// TakeUp drives a tree that stands on the list, if it has work that no other
+// TakeUp drives a tree that is on the list, if it has work that no other
 // node does. known says that what was to be appended when the ticket was
 // given is in the log, or never will be.
 func (n *Node) TakeUp(session string, ticket uint64, known bool) {
@@ -88,8 +88,8 @@ func (n *Node) TakeUp(session string, ticket uint64, known bool) {
 	n.launch(session, run)
 }
 
-// agree has a tree leave the list when it is idle. Whoever has claimed it has
-// seen the work that was announced.
+// agree has a tree leave the list when it is idle. The node that claimed it has
+// seen the announced work.
 func (n *Node) agree(run *drivenTree) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -128,6 +128,6 @@ func (n *Node) remove(session string, run *drivenTree) {
 	ctx, cancel := context.WithTimeout(n.Ctx, removeTimeout)
 	defer cancel()
 	if err := n.queue.Remove(ctx, run.tickets); err != nil && n.Ctx.Err() == nil {
-		n.host.Logger.Warn("a tree at rest stays on the list of work", eventlog.LogSession, session, eventlog.LogRun, run.id, "error", err)
+		n.host.Logger.Warn("an idle session tree stays on the work list", eventlog.LogSession, session, eventlog.LogRun, run.id, "error", err)
 	}
 }

@@ -24,7 +24,7 @@ type Node struct {
 	states *snapshot.Store
 	queue  agentloop.Queue // nil: no other node shares the log
 	agents *Agents
-	// superseded tells a session's clients that another node drives its run.
+	// superseded notifies a session's clients that another node drives its run.
 	superseded func(session, run string)
 
 	mu   sync.Mutex
@@ -34,7 +34,7 @@ type Node struct {
 	// asked counts the requests that are being appended, by session.
 	asked    map[string]int
 	drains   chan struct{} // closed when the node drains
-	left     chan struct{} // tells Drain that a run has left
+	left     chan struct{} // signals Drain that a run has left
 	suspects chan struct{} // places for suspected trees; see awaitProbation
 	taking   chan struct{} // places for trees from the list that are being folded
 }
@@ -187,7 +187,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 	}
 }
 
-// rest waits, unless somebody asks for the tree or the loop drains.
+// rest waits, unless there is a request for the tree or the loop drains.
 func (n *Node) rest(run *drivenTree, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -3,13 +3,13 @@ package node
 // drivenTree is a tree that this node is driving. What the node's lock
 // guards is marked so.
 type drivenTree struct {
-	again   bool     // guarded: somebody has asked for it since
+	again   bool     // guarded: there was a request for it since
 	pauses  bool     // guarded: it broke off, and is taken up again after a pause
 	agreed  bool     // guarded: what its tickets announced is in the log, or never will be
 	tickets []uint64 // guarded: places on the list that this node answers for
 	force   bool     // guarded: it is taken also from a node that lives
-	taken   bool     // it was found on the list, and nobody asked for it here
-	// asked tells the driving goroutine that ask was called.
+	taken   bool     // it was found on the list, without a request here
+	// asked signals the driving goroutine that ask was called.
 	asked chan struct{}
 	// held is the head after which this node has claimed the tree, 0 if it
 	// has not. It is the driving goroutine's.

@@ -13,10 +13,10 @@ const (
 	// suspectAfter is from how many silent deaths on, the last claim's included,
 	// a tree is suspected. A
 	// node takes up one suspect, and then one more for each that turns out not
-	// to be the culprit: those which only died beside it get by.
+	// to be the culprit: trees that were only driven beside it are cleared.
 	suspectAfter = 2
-	// suspectTime is after what time a suspect that has neither spoken nor
-	// killed is left alone.
+	// suspectTime is the time after which a suspect that has neither produced output nor
+	// ended the process is cleared.
 	suspectTime = 2 * time.Second
 	// maxSuspects is how many suspects at most are taken up at once.
 	maxSuspects = 64

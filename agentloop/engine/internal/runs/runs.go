@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// MessagesOf are the messages that came with a run: they stand right before it.
+// MessagesOf returns the messages that came with a run: they are right before it.
 func MessagesOf(s *projector.Session, run *projector.Run) []projector.Message {
 	var input []projector.Message
 	seq := run.StartSequence

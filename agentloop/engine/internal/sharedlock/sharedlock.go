@@ -13,7 +13,7 @@ const maxUsers = 8
 // Lock is held by users together, or by one alone.
 type Lock struct {
 	users chan struct{} // holds one for each that is in
-	alone chan struct{} // held by who waits to be in alone
+	alone chan struct{} // held by a caller that waits for the exclusive lock
 	using int           // how many are in, wait, or are about to; guarded by the table
 }
 
@@ -34,7 +34,7 @@ func (l *Lock) Share(ctx context.Context) error {
 // Unshare undoes Share.
 func (l *Lock) Unshare() { <-l.users }
 
-// Lock waits until nobody is in, within ctx, and lets nobody else in.
+// Lock waits for the exclusive lock, within ctx.
 func (l *Lock) Lock(ctx context.Context) error {
 	select {
 	case l.alone <- struct{}{}:

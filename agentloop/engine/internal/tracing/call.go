@@ -52,7 +52,7 @@ func (tr *Tree) Model(ctx context.Context, of Agent, m model.Model, step, attemp
 	return ctx, ModelSpan{Span: span, tr: tr}
 }
 
-// Answered says what the model has said.
+// Answered records the model's answer.
 func (m ModelSpan) Answered(done model.Answer, parts []eventlog.TurnPart) {
 	if m.tr == nil {
 		return
@@ -82,7 +82,7 @@ func (m ModelSpan) Fail(code, message string) {
 	}
 }
 
-// Cancelled says that nobody wants the answer any more.
+// Cancelled records that the answer is not needed any more.
 func (m ModelSpan) Cancelled() {
 	if m.tr != nil {
 		m.AddEvent(eventCancelled)

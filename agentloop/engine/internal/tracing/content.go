@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// What of prompts and answers goes into spans, if anything does.
+// The parts of prompts and answers that go into spans, if any.
 const (
 	// maxTracedText is how much of one text, in bytes.
 	maxTracedText = 8 << 10
@@ -101,14 +101,14 @@ func tracedParts(parts []eventlog.TurnPart) []tracedPart {
 	return traced
 }
 
-// answerContent is what a model has said.
+// answerContent is the content of a model's answer.
 func answerContent(done model.Answer, parts []eventlog.TurnPart) attribute.KeyValue {
 	return messagesAttribute(semconv.GenAIOutputMessagesKey, []tracedMessage{{
 		Role: "assistant", Parts: tracedParts(parts), FinishReason: string(done.StopReason.FinishReason()),
 	}})
 }
 
-// inputOf is what an agent is asked with a run: the messages that stand right
+// inputOf returns an agent's input for a run: the messages right
 // before it.
 func inputOf(s *projector.Session, run *projector.Run) attribute.KeyValue {
 	input := []tracedMessage{}

@@ -14,7 +14,7 @@ import (
 )
 
 // Hold begins the spans of the runs that continue in a tree which this node has
-// claimed. fresh is a run that nobody has worked on. The caller holds the state.
+// claimed. fresh is a run that no process has worked on. The caller holds the state.
 func (tr *Tree) Hold(t *projector.Tree, fresh string) {
 	if tr == nil {
 		return
@@ -72,7 +72,7 @@ func ofTraces(typ string) bool {
 	return false
 }
 
-// recalled tells of how much a run's agent was reminded, not of what.
+// recalled records of how many memories a run's agent was reminded, not their texts.
 func (tr *Tree) recalled(session string, f *eventlog.MemoryRecalled) {
 	run, ok := tr.runs[session]
 	if !ok {
@@ -91,7 +91,7 @@ func (tr *Tree) begin(s *projector.Session, taken bool) {
 	tr.endRun(s.SessionID) // one that died without a word
 	run := s.CurrentRun()
 	ctx := context.WithValue(context.Background(), tracedRoot{}, tr.root)
-	if c := s.Child; c != nil { // below the call that made it, else below its parent's run
+	if c := s.Child; c != nil { // below the call that made it, otherwise below its parent's run
 		if call, ok := tr.calls[c.CallID]; ok {
 			ctx = trace.ContextWithSpan(ctx, call)
 		} else if parent, ok := tr.runs[c.ParentSessionID]; ok {
