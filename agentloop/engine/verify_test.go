@@ -142,7 +142,7 @@ func TestVerifyFindsWhereAChangedAgentGoesAnotherWay(t *testing.T) {
 		{"a sub-agent remembers", func(_, k *agentloop.Agent) { k.Recall = recalls() },
 			"step_start", "s-sub-call-subagent__kid", "asked the model for step 1", "would ask what the agent remembers"},
 		{"no structured output", func(b, _ *agentloop.Agent) { b.OutputSchema = nil },
-			"user_message", "helix", `told the model "Give your final answer by calling the tool __finish__."`,
+			"user_message", "helix", `sent the model "Give your final answer by calling the tool __finish__."`,
 			`would complete the run with the output "Well."`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -30,7 +30,7 @@ const MaxUsage = 32
 // Options configure an endpoint.
 type Options struct {
 	Headers map[string]string // sent with every call
-	Client  *http.Client      // nil: one of its own that follows no redirects
+	Client  *http.Client      // nil: a new one that follows no redirects
 }
 
 // request is the body of a call.

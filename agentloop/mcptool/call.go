@@ -77,8 +77,8 @@ func (c *Client) send(ctx context.Context, s *session, tool string, call *agentl
 // cancelled.
 const noticeTimeout = time.Second
 
-// awaitNotice has Close wait until the server was told that a call is
-// cancelled: the SDK does not send it any more once it closes.
+// awaitNotice makes Close wait until the server was notified that a call is
+// cancelled: once it closes, the SDK does not send that any more.
 func (c *Client) awaitNotice(d *delivery) {
 	c.notices.Go(func() {
 		timer := time.NewTimer(noticeTimeout)

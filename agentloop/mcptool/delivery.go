@@ -15,7 +15,7 @@ type delivery struct {
 	call   context.Context
 	sent   atomic.Bool   // the request may have arrived
 	status atomic.Int32  // of the last HTTP answer; 0: none
-	told   chan struct{} // closed when the server was told that the call is cancelled
+	told   chan struct{} // closed when the server was notified that the call is cancelled
 	once   sync.Once
 }
 
@@ -36,7 +36,7 @@ func deliveryOf(ctx context.Context) *delivery {
 }
 
 // begin is called by the transport before it sends one of the call's messages,
-// what it returns after that. The SDK tells the server of a cancelled call
+// what it returns after that. The SDK notifies the server of a cancelled call
 // from its own goroutine, whose context has the call's values.
 func (d *delivery) begin() (end func()) {
 	if d.call.Err() == nil {

@@ -21,7 +21,7 @@
 // A call is tools/call with the arguments as the model gave them, and the
 // call's idempotency key in _meta as [MetaIdempotencyKey]. The end of its
 // context cancels the request at the server. The result is structuredContent;
-// else the text, joined by line ends; else the content list as MCP writes it.
+// without it the text, joined by line ends; without text the content list as MCP writes it.
 // isError makes its text the tool's error. Integers beyond 2^53 in
 // structuredContent keep their digits if the server repeats it as text, as MCP
 // recommends. The server's progress becomes custom events named
@@ -33,7 +33,7 @@
 //	                           ^                       |
 //	                           '------- failed --------'
 //
-// A call in flight fails, for nobody knows whether it was carried out. The
+// A call in flight fails, since it is not known whether it was carried out. The
 // next call starts the command again, or begins a new HTTP session; so does a
 // call that found the connection dead before its request was sent. There is
 // one attempt at a time. Attempts without an answered call in between are 250
@@ -42,10 +42,10 @@
 // # What a server gets and what it can do
 //
 // A command inherits PATH, HOME and LANG and what its configuration adds,
-// nothing else. It runs in a process group of its own, so that a terminal's
+// nothing else. It runs in its own process group, so that a terminal's
 // Ctrl-C stops it when its calls have been stopped and not before. What it
 // writes to stderr is dropped. It is stopped by closing its stdin, then by
-// SIGTERM, then by SIGKILL: it alone, not what it may have started. Servers
+// SIGTERM, then by SIGKILL: only the command itself, not its child processes. Servers
 // are offered neither roots, sampling nor elicitation. A message has at most
 // 16 MiB; a longer one ends the session. HTTP redirects are not followed.
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
-// What a model is told of a call that got no answer.
+// Errors for the model about a call that got no answer.
 var (
 	errClosed      = errors.New("the MCP server is closed")
 	errDown        = errors.New("the MCP server is down")
@@ -25,8 +25,8 @@ var (
 // codeRejected is the SDK's own code for what its transport did not send.
 const codeRejected = -32005
 
-// callError is what a model is told of a failed request: the server's words,
-// or ours, and no address, header or session.
+// callError is the error for the model about a failed request: the server's text,
+// or ours, without addresses, headers and sessions.
 func callError(err error, d *delivery) error {
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && refused.Code != codeRejected {
 		return errors.New(cut("the MCP server refused the call: " + refused.Message))

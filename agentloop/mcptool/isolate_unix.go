@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// isolate keeps the terminal's Ctrl-C from the command: whoever stops helixd
-// so would also fail the calls that a restart carries on.
+// isolate keeps the terminal's Ctrl-C from the command: stopping helixd
+// that way would also fail the calls that a restart continues.
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

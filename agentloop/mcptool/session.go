@@ -27,10 +27,10 @@ func newSession(m *mcp.ClientSession, p *process) *session {
 	return s
 }
 
-// watch clears up after the connection when it ends, whoever ended it.
+// watch clears up after the connection when it ends, for any reason.
 func (s *session) watch(log *slog.Logger) {
 	defer close(s.done)
-	_ = s.mcp.Wait() // why it ended is told to the calls
+	_ = s.mcp.Wait() // the calls return why it ended
 	s.end()
 	_ = s.mcp.Close() // ends what the SDK still waits for
 	died := !s.ours.Load()

@@ -55,7 +55,7 @@ func (m Message) Text() string {
 	return text.String()
 }
 
-// Role is who speaks.
+// Role is the author of a message.
 type Role string
 
 // Roles.

@@ -1,6 +1,6 @@
 package model
 
-// Provided is a [Model] that says who provides it: anthropic, openai (also of
+// Provided is a [Model] that names its provider: anthropic, openai (also of
 // compatible servers), scripted.
 type Provided interface{ Provider() string }
 

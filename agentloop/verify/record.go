@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// compare asks for the decision that a record tells of, if it tells of one. It
+// compare asks for the decision behind a record, if there is one. It
 // reports whether that was an append: the next decision comes after it.
 func (v *verifier) compare(r eventlog.Record) (appended bool) {
 	s := v.tree.Get(r.Agent)
@@ -128,8 +128,8 @@ func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact
 	return false
 }
 
-// ended compares how a run ends. A failure of the log itself is nobody's
-// decision, and who stops a run says so before.
+// ended compares how a run ends. A failure of the log itself is no
+// decision, and a stop of a run was recorded before.
 func (v *verifier) ended(r eventlog.Record, s *projector.Session, f *eventlog.RunEnded) bool {
 	if f.RunID != s.Turn.RunID || v.companion != "" || f.ErrorCode == agentloop.CodeInternal {
 		return false
@@ -179,8 +179,8 @@ func (v *verifier) modelEnded(r eventlog.Record, s *projector.Session, stepID st
 	delete(v.async, decide.CallModel{Session: s.SessionID}.Key())
 }
 
-// recalled compares that an agent was reminded. Of what it is not asked: it may
-// remember something else today.
+// recalled compares that an agent was reminded. It does not compare the memories: today they
+// may be others.
 func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *eventlog.MemoryRecalled) {
 	v.decide()
 	key := decide.Recall{Session: s.SessionID}.Key()
@@ -189,8 +189,8 @@ func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *eventlog
 	delete(v.async, key)
 }
 
-// suspended compares that a call waits for a person. One that waits for a
-// sub-agent was begun before.
+// suspended compares that a call waits for a person. A call that waits for a
+// sub-agent began before.
 func (v *verifier) suspended(r eventlog.Record, s *projector.Session, f *eventlog.CallSuspended) bool {
 	if f.ToolCallID == v.companion {
 		v.companion = ""
@@ -207,8 +207,8 @@ func (v *verifier) suspended(r eventlog.Record, s *projector.Session, f *eventlo
 	return false
 }
 
-// result compares what a call's result tells of: that the call was refused, or
-// what was made of an answer. What an executing tool gave is recorded.
+// result compares the decision behind a call's result: a refusal of the call, or the
+// handling of an answer. The output of an executed tool is recorded.
 func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.ToolResult) (appended bool) {
 	call := openCall(s, f.ToolCallID)
 	if f.ToolCallID == v.companion {

@@ -49,10 +49,10 @@ type Difference struct {
 	Today    string `json:"today"`
 }
 
-// Session replays a session: it folds its records, and wherever one tells of a
+// Session replays a session: it folds its records, and for each record that is a
 // decision of the loop it asks today's code, with the given agents, for the
 // decision in the state before that record. Models, tools and recallers are not
-// asked: what they have said is recorded. Nothing is written, and nothing is called
+// asked: their answers are recorded. Nothing is written, and nothing is called
 // but approval gates ([agentloop.Tool]).
 //
 // The records must be all of the session from its first one on, truncated ones
@@ -145,21 +145,21 @@ func (v *verifier) see(r eventlog.Record) (err error) {
 		v.due = v.due[:0]
 	}
 	v.fresh = false
-	if r.Kind == eventlog.KindFact || r.Type == (*eventlog.StepCommitted)(nil).Type() { // what else is said decides nothing
+	if r.Kind == eventlog.KindFact || r.Type == (*eventlog.StepCommitted)(nil).Type() { // other chunks are no decisions
 		v.decide()
 	}
 	v.last = r
 	return nil
 }
 
-// ours reports whether who holds the tree wrote a record.
+// ours reports whether the holder of the tree wrote a record.
 func (v *verifier) ours(r eventlog.Record) bool {
 	return r.Run != "" && v.tree.Claim != nil && r.Writer == v.tree.Claim.Writer
 }
 
-// decide adds what is decided in the state as it is. What was under way then
-// nobody knows: it may be nothing, what has said something, or whatever was
-// wanted.
+// decide adds what is decided in the state as it is. It is not
+// known which effects were under way then: maybe none, those that have produced output, or all that
+// were decided.
 func (v *verifier) decide() {
 	if v.fresh {
 		return
@@ -181,8 +181,8 @@ func (v *verifier) decide() {
 	}
 }
 
-// decider is today's. Remote agents were told to stop as far as was possible,
-// which leaves no record.
+// decider is today's. Aborts that were sent to remote agents leave no record, so it takes them
+// as sent.
 func (v *verifier) decider(busy func(string) bool) decide.Decider {
 	told := map[string]bool{}
 	for _, s := range v.tree.Sessions() {
@@ -195,7 +195,7 @@ func (v *verifier) decider(busy func(string) bool) decide.Decider {
 	return decide.Decider{Agents: v.defs, Busy: busy, Stopped: told}
 }
 
-// shown are the keys of what has said something and has not ended.
+// shown are the keys of effects that have produced output and have not ended.
 func (v *verifier) shown() map[string]bool {
 	keys := map[string]bool{}
 	for _, s := range v.tree.Sessions() {
@@ -231,7 +231,7 @@ func (v *verifier) counts(s *projector.Session) bool {
 	return v.only == "" || s.Turn.RunID == v.only || root != nil && root.RunID == v.only && v.tree.Turn != nil
 }
 
-// judge takes note of a comparison.
+// judge records a comparison.
 func (v *verifier) judge(r eventlog.Record, s *projector.Session, call string, same bool, recorded phrase, today func() string) {
 	if !v.counts(s) {
 		return
@@ -267,7 +267,7 @@ func (v *verifier) route(s *projector.Session, call projector.Call) decide.Route
 	})
 }
 
-// onlooker serves a call that can look at the state and do nothing else.
+// onlooker serves a call that can read the state and do nothing else.
 type onlooker struct{ s *projector.Session }
 
 var errOnlooker = errors.New("agentloop: a session is verified: nothing is written")

@@ -37,11 +37,11 @@ func short(s string) string {
 func asks(step int) phrase    { return phrase{"asked", "ask", fmt.Sprintf("the model for step %d", step)} }
 func commits(step int) phrase { return phrase{"committed", "commit", fmt.Sprintf("step %d", step)} }
 func tells(text string) phrase {
-	return phrase{"told", "tell", fmt.Sprintf("the model %q", short(text))}
+	return phrase{"sent", "send", fmt.Sprintf("the model %q", short(text))}
 }
 
 func strikes(reason eventlog.ResyncReason) phrase {
-	return phrase{"struck", "strike", fmt.Sprintf("what was left unfinished (%s)", reason)}
+	return phrase{"truncated", "truncate", fmt.Sprintf("unfinished records (%s)", reason)}
 }
 
 func suspends(status eventlog.RunStatus) phrase {
@@ -65,7 +65,7 @@ func fails(code, message string) phrase {
 }
 
 func closesChild(tool string) phrase {
-	return phrase{"took", "take", fmt.Sprintf("what the sub-agent of %s said", tool)}
+	return phrase{"took", "take", fmt.Sprintf("the output of the sub-agent of %s", tool)}
 }
 
 func closesCall(tool, code string) phrase {

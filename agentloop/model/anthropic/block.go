@@ -113,8 +113,8 @@ func (a *answer) thinking(s string) error {
 	return a.emit(model.ReasoningDelta{Text: s})
 }
 
-// endText ends the text that grows, if one does: the data of a block that has
-// no text of its own must not become that text's.
+// endText ends the text that grows, if one does: the data of a block without
+// text must not become that text's.
 func (a *answer) endText() error {
 	if a.inText {
 		a.inText = false

@@ -64,7 +64,7 @@ type Options struct {
 	HTTPClient *http.Client
 }
 
-// DefaultMaxOutputTokens bounds an answer where nothing else does.
+// DefaultMaxOutputTokens bounds an answer if no other limit does.
 const DefaultMaxOutputTokens = 8192
 
 // The lifetimes of cached prompts (Options.Cache).

@@ -6,8 +6,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// counts are the token counts as the API tells them: its input tokens leave out
-// those that the cache had or was given, its output tokens include thinking.
+// counts are the token counts as the API returns them: its input tokens leave out
+// those that were read from or written to the cache, its output tokens include thinking.
 type counts struct{ input, cached, written, output, thinking int64 }
 
 func (c *counts) start(u sdk.Usage) {
@@ -15,7 +15,7 @@ func (c *counts) start(u sdk.Usage) {
 	c.output, c.thinking = u.OutputTokens, u.OutputTokensDetails.ThinkingTokens
 }
 
-// delta takes over what is told later, which counts from the beginning.
+// delta takes over later counts, which are totals from the beginning.
 func (c *counts) delta(u sdk.MessageDeltaUsage) {
 	for _, field := range []struct {
 		count *int64

@@ -19,7 +19,7 @@ type answer struct {
 	calls   toolCalls
 	name    string // the model's, as the provider says
 	finish  string // finish_reason
-	done    bool   // the stream has said [DONE]
+	done    bool   // the stream has sent [DONE]
 	refused bool
 	usage   eventlog.TokenUsage
 }
@@ -44,7 +44,7 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 // the finish_reason.
 func (a *answer) Complete() bool { return a.finish != "" }
 
-// isError tells an error from a chunk, which may have an empty "error".
+// isError distinguishes an error from a chunk, which may have an empty "error".
 func isError(kind string, data []byte) bool {
 	if kind == "error" {
 		return true

@@ -9,7 +9,7 @@ import (
 )
 
 // toolCalls puts the pieces of tool calls together. A call's position is that
-// of its first piece, whatever its index.
+// of its first piece, regardless of its index.
 type toolCalls struct {
 	list    []*toolCall
 	byIndex map[int64]*toolCall

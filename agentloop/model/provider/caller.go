@@ -71,8 +71,8 @@ var sharedClient = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: transport}
 })
 
-// Next continues with a request, Middleware stands around it: the SDKs' types of
-// these names.
+// Next and Middleware are the SDKs' types of these names: Middleware wraps a request, and
+// Next continues with it.
 type (
 	Next       = func(*http.Request) (*http.Response, error)
 	Middleware = func(*http.Request, Next) (*http.Response, error)

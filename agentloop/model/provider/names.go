@@ -15,9 +15,9 @@ var (
 	notInName  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 )
 
-// CallID is a call's id as providers take it back: as it is, if they all would,
-// or another one that stands for it. Ids of one provider's making may be in a
-// conversation that another one continues with.
+// CallID returns an id that all providers accept for a call: the id itself if they do,
+// otherwise another one in its place. A conversation may have ids of one provider
+// and be continued with another one.
 func CallID(id string) string {
 	if usableName.MatchString(id) {
 		return id

@@ -11,9 +11,9 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// Reported classifies an error that the provider tells, in an answer with an
-// HTTP status or, with status 0, in the stream. body is the JSON that tells it,
-// whatever its form.
+// Reported classifies an error that the provider reports, in an answer with an
+// HTTP status or, with status 0, in the stream. body is its JSON, in any
+// form.
 func (c Caller) Reported(status int, body []byte) error {
 	said := parseError(body)
 	code, retryable := classify(status, said)
@@ -124,7 +124,7 @@ func classifyStatus(status int) (code string, retryable bool) {
 	}
 }
 
-// tooLong knows the words of servers that give this error no code of its own.
+// tooLong knows the texts of servers that have no separate code for this error.
 func tooLong(message string) bool {
 	message = strings.ToLower(message)
 	for _, words := range []string{

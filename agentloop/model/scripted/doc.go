@@ -1,4 +1,4 @@
-// Package scripted is a model that says what it was told to say: for tests,
+// Package scripted is a model that answers from a list: for tests,
 // and for demos that need no key.
 //
 // It keeps no state. What it says follows from the conversation alone, so that

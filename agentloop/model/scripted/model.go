@@ -101,7 +101,7 @@ func (s *script) wait(ctx context.Context, i int) error {
 	}
 }
 
-// events are the pieces of turn, said as the one with that number.
+// events are the pieces of turn, which is the one with that number.
 func (s *script) events(turn Turn, number int) []model.Event {
 	var out []model.Event
 	for _, piece := range pieces(turn.Reasoning, s.opts.Words) {

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Turn is one answer of the model: its parts are said in the order of the
+// Turn is one answer of the model: its parts are sent in the order of the
 // fields.
 type Turn struct {
 	Reasoning string `json:"reasoning,omitempty" yaml:"reasoning,omitempty"`
@@ -21,7 +21,7 @@ type Turn struct {
 	// Usage is reported as it is, but for a Total of 0, which becomes the sum.
 	Usage eventlog.TokenUsage `json:"usage,omitzero" yaml:"usage,omitempty"`
 
-	// Err fails the call once the parts are said. The turn is chosen by the
+	// Err fails the call once the parts are sent. The turn is chosen by the
 	// conversation, so each further attempt fails, too. A script in a file has
 	// none.
 	Err *model.Error `json:"-" yaml:"-"`
@@ -31,7 +31,7 @@ type Turn struct {
 type Call struct {
 	ID   string `json:"id,omitempty" yaml:"id,omitempty"` // empty: call_<turn>_<position>, both from 0
 	Name string `json:"name" yaml:"name"`
-	// Arguments are said byte for byte, JSON or not; nil means {}.
+	// Arguments are sent byte for byte, JSON or not; nil means {}.
 	Arguments json.RawMessage `json:"arguments,omitempty" yaml:"arguments,omitempty"`
 }
 

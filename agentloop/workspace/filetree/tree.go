@@ -24,8 +24,8 @@ func MaxKept(maxBytes int64) int64 { return 4 * maxBytes }
 // Kept is how many bytes a kept content of that size counts.
 func Kept(size int64) int64 { return max(size, 4<<10) }
 
-// Tree is what there is, by name. Folders are there by what they hold; those
-// that stand in it themselves are there when they are empty, too.
+// Tree is the files by name. A folder exists if it has files; a folder
+// with its own entry also exists if it is empty.
 type Tree map[string]Node
 
 // Node is a file, a symbolic link or a folder.
@@ -233,8 +233,8 @@ func (t Tree) List(folder string, recursive bool) (entries []workspace.Entry, tr
 	return entries, truncated, nil
 }
 
-// Compare orders names: each folder stands before what it holds, and what one
-// folder holds by bytes.
+// Compare orders names: each folder comes before its files, which are
+// ordered by bytes.
 func Compare(a, b string) int {
 	return strings.Compare(strings.ReplaceAll(a, "/", "\x00"), strings.ReplaceAll(b, "/", "\x00"))
 }

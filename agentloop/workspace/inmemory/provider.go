@@ -1,5 +1,5 @@
 // Package inmemory keeps the files of workspaces in the process: for tests,
-// and for agents whose files nobody needs afterwards. They end with the
+// and for agents whose files are not needed afterwards. They end with the
 // process, or when others need the room, and other nodes don't see them:
 // [workspace.ErrGone].
 package inmemory
@@ -24,13 +24,13 @@ import (
 // ID is the provider's kind.
 const ID = "memory"
 
-// Limits, if nobody says others.
+// Default limits.
 const (
 	MaxBytes = 64 << 20  // of the files of a workspace
 	MaxTotal = 512 << 20 // of all workspaces; a file, and a workspace, counts 4 KiB or more
 )
 
-// Options of a provider. 0 stands for the limit above.
+// Options of a provider. 0 means the default limit.
 type Options struct {
 	MaxBytes int64
 	MaxTotal int64
@@ -39,13 +39,13 @@ type Options struct {
 // Provider implements workspace.Provider. When there is no room for more, the
 // workspace is gone that was closed longest ago.
 type Provider struct {
-	process            string // tells this process's refs from others'
+	process            string // distinguishes this process's refs from others'
 	maxBytes, maxTotal int64
 
 	mu     sync.Mutex
 	spaces map[workspace.Session]*space
 	weight int64      // of all
-	idle   *list.List // of *space: those that nobody has open, by when they were closed
+	idle   *list.List // of *space: those that are not open, by the time when they were closed
 }
 
 var _ workspace.Provider = (*Provider)(nil)

@@ -18,7 +18,7 @@
 // all, also after a power loss. What commands write is as durable as they make
 // it, until a snapshot copies and syncs it. Snapshots keep files, symbolic links
 // as they are, folders and permissions; sockets, pipes and devices, names that
-// are not UTF-8, and files of somebody else's are left out. What the snapshots of
+// are not UTF-8, and files of other users are left out. What the snapshots of
 // a tree keep is bounded ([filetree.MaxKept]): each may be a checkpoint's, so
 // none is dropped, and the next one fails. A fork links a snapshot's contents, and
 // needs the first tree no more.
@@ -30,8 +30,8 @@
 //
 // Every access of this process goes through [os.Root]: neither "..", nor a
 // symbolic link, nor one that is exchanged at the wrong moment leads out. A
-// file that somebody else than the workspace's user owns is not read: it may be
-// a hard link to what is not the agent's.
+// file of another user than the workspace's is not read: it may be
+// a hard link to a file that is not the agent's.
 //
 // # Commands
 //
@@ -71,7 +71,7 @@
 // user and that user's groups may read outside of what is hidden. With
 // HostNetwork it reaches the network, and sockets that have no file. Bytes are counted once a
 // second: more can be written meanwhile, and what is removed and still open is
-// not counted. A kernel's bug is a way out. For code that nobody trusts, run the
+// not counted. A kernel's bug is a way out. For untrusted code, run the
 // daemon in a virtual machine or its own container.
 //
 // A removal unlinks files; what a disk keeps of freed blocks is the file

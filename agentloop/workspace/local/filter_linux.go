@@ -45,8 +45,8 @@ var refusedCalls = append([]uint32{
 	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES,
 }, refusedHere...)
 
-// argument tells by one argument of a call whether it is refused, and how. All
-// arguments that are looked at have 32 bits: the kernel ignores the others.
+// argument decides by one argument of a call whether it is refused, and how. All
+// checked arguments have 32 bits: the kernel ignores the others.
 type argument struct {
 	call    uint32
 	index   int

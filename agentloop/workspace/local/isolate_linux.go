@@ -141,7 +141,7 @@ const (
 	nothingAttr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 )
 
-// resolvers returns the file that tells whom to ask for names, and what it says.
+// resolvers returns the file with the name servers, and its content.
 func resolvers() (name string, text []byte) {
 	name, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil {
@@ -153,7 +153,7 @@ func resolvers() (name string, text []byte) {
 	return name, text
 }
 
-// pathOf is a name of what a descriptor stands for, also where a mount covers
+// pathOf returns a path of an open file, even if a mount covers
 // it now.
 func pathOf(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 

@@ -41,7 +41,7 @@ type Options struct {
 	MaxBytes     int64         // of the files of a workspace; 0: 1 GiB
 	MaxMemory    int64         // bytes of a command's processes together; 0: 2 GiB
 	// RunAs is the user, by name or number, as whom commands run; empty: 65534
-	// where this process is root and there is that user, else its own. Only root can choose; root
+	// if this process is root and that user exists, otherwise its own user. Only root can choose; root
 	// itself is refused.
 	RunAs string
 	// Unconfined has commands run also where they can't be isolated and are of
@@ -71,7 +71,7 @@ type Provider struct {
 
 	mu     sync.Mutex
 	spaces map[workspace.Session]*space
-	going  map[string]chan struct{} // trees that nobody may use now, until it is closed
+	going  map[string]chan struct{} // trees that may not be used until the channel is closed
 
 	keptMu sync.Mutex
 	kept   map[string]int64 // bytes that snapshots of trees keep, where they are counted
@@ -151,7 +151,7 @@ func (p *Provider) open(dir string) (err error) {
 	for _, name := range tried {
 		name = filepath.Join(p.dir, name)
 		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > probed {
-			_ = os.RemoveAll(name) // what stays is in nobody's way
+			_ = os.RemoveAll(name) // leftovers do no harm
 		}
 	}
 	root, err := os.OpenRoot(p.dir)
@@ -302,7 +302,7 @@ func (p *Provider) leave(trees []string, f func() error) error {
 	return f()
 }
 
-// makeTree makes a tree's folder, and notes whose it is before anything else.
+// makeTree makes a tree's folder, and records its session before anything else.
 func (p *Provider) makeTree(root string) error {
 	tree := p.tree(root)
 	if err := os.MkdirAll(tree, 0o711); err != nil {

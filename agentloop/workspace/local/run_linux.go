@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 )
 
-// job is what the supervisor is told of a command.
+// job is the supervisor's order about a command.
 type job struct {
 	Isolated bool     `json:"isolated"`
 	Line     string   `json:"line"`
@@ -108,7 +108,7 @@ func (p *Provider) run(ctx context.Context, stdin string, timeout time.Duration,
 		case <-ctx.Done():
 			hold.Close()
 		}
-		if !j.Isolated { // nobody else ends what it has adopted
+		if !j.Isolated { // no other process ends the orphans that it has adopted
 			return
 		}
 		select {
@@ -221,7 +221,7 @@ func (c *capture) truncated() bool {
 	return c.n > len(c.kept)
 }
 
-// text is valid UTF-8 whatever was written.
+// text is valid UTF-8 for any output.
 func (c *capture) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

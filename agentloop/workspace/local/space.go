@@ -24,8 +24,8 @@ const (
 	MaxFiles = 100_000
 	// MaxDepth bounds folders within folders.
 	MaxDepth = 200
-	// MaxPaths bounds the bytes of all paths together, and of what links say:
-	// who looks at everything may keep them.
+	// MaxPaths bounds the bytes of all paths together, and of all link targets:
+	// code that walks all files may keep them in memory.
 	MaxPaths = 16 << 20
 )
 
@@ -34,12 +34,12 @@ type space struct {
 	p       *Provider
 	session workspace.Session
 	root    *os.Root
-	holders int // of whoever has entered the tree
+	holders int // callers that have entered the tree
 
 	gone context.Context // ends when it is removed
 	end  context.CancelCauseFunc
 
-	// mu is held by snapshots alone, and shared by everybody else.
+	// mu is held exclusively by snapshots, and shared by all others.
 	mu   sync.RWMutex
 	seen map[string]seen // hashes of files as they were; under mu alone
 
@@ -86,7 +86,7 @@ func (p *Provider) hold(ctx context.Context, s workspace.Session, prepare func()
 	return &handle{space: held}, nil
 }
 
-// unlockFiles lets everybody into a session's folder who belongs there: a command
+// unlockFiles restores access to a session's folder for its users: a command
 // may have locked it.
 func (p *Provider) unlockFiles(s workspace.Session) error {
 	const mode = 0o700
@@ -98,7 +98,7 @@ func (p *Provider) unlockFiles(s workspace.Session) error {
 }
 
 // clean removes what a process that was killed has left, before this one uses
-// the workspace: it would count, and nobody could delete it. With others of the
+// the workspace: it would count, and could not be deleted. With others of the
 // tree, what they may be making stays.
 func (s *space) clean(others bool) {
 	_ = s.removeAll(private) // what stays counts
@@ -112,7 +112,7 @@ func (s *space) clean(others bool) {
 	}
 }
 
-// handle is one who has opened it.
+// handle is a caller that has opened it.
 type handle struct {
 	*space
 	once sync.Once
@@ -134,7 +134,7 @@ func (h *handle) Close() error {
 	h.once.Do(func() {
 		tree := encoded(h.session.Root)
 		if h.gone.Err() != nil || h.p.enter(context.Background(), tree) != nil {
-			return // whoever removes it releases it
+			return // the caller that removes it releases it
 		}
 		if h.holders--; h.holders > 0 || h.p.spaces[h.session] != h.space {
 			h.p.mu.Unlock()
@@ -150,7 +150,7 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// remove ends commands, and releases the folder when nobody uses it.
+// remove ends commands, and releases the folder when it is not in use.
 func (s *space) remove() {
 	s.end(workspace.ErrGone)
 	s.mu.Lock()
@@ -274,8 +274,8 @@ func (s *space) walk(ctx context.Context, folder string, recursive bool, visit f
 	return err
 }
 
-// changed reports whether what was there a moment ago is gone, or something
-// else: commands continue meanwhile.
+// changed reports whether a file that existed a moment ago is gone or was replaced:
+// commands run meanwhile.
 func (s *space) changed(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || isNotFolder(err) || errors.Is(err, s.p.escapes)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// stamp differs when a file has changed: nobody but root can set when a file's
-// inode was changed last.
+// stamp differs when a file has changed: only root can set the time of a file's
+// last inode change.
 type stamp struct {
 	inode  uint64
 	size   int64

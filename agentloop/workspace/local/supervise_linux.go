@@ -60,7 +60,7 @@ func superviseMain() int {
 	return 0
 }
 
-// supervise runs the command that control tells of, until it ends, has too many
+// supervise runs the command that it reads from control, until it ends, has too many
 // processes, or control is closed. All that it began is dead then, or dies with
 // this process.
 func supervise(control io.Reader) (r report, err error) {
@@ -73,7 +73,7 @@ func supervise(control io.Reader) (r report, err error) {
 		_, _ = io.Copy(io.Discard, control)
 		close(closed)
 	}()
-	// The first to go when memory is short, if that may be said.
+	// The first process to be killed when memory is short, if that can be set.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	home, temp := j.Files, filepath.Join(j.Files, j.Temp)
 	if j.Isolated {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// nobody is as whom commands run where this process is root.
+// nobody is the user as whom commands run if this process is root.
 const nobody = 65534
 
 const (

@@ -18,8 +18,8 @@ const (
 	collectFor = time.Minute
 )
 
-// tidy begins to collect garbage, if the last time was long ago. Nobody waits
-// for it but Close.
+// tidy begins to collect garbage, if the last time was long ago. Only
+// Close waits for it.
 func (w *space) tidy(k *kept) {
 	if time.Since(k.collected) < min(collectEvery, w.p.opts.Grace) {
 		return
@@ -37,7 +37,7 @@ func (w *space) tidy(k *kept) {
 	})
 }
 
-// collect overwrites what neither heads nor snapshots have, if it is older than
+// collect overwrites contents that neither heads nor snapshots have, if it is older than
 // the grace. Heads are looked at before snapshots, see Take.
 func (p *Provider) collect(ctx context.Context, root string) error {
 	before := time.Now().Add(-p.opts.Grace)

@@ -15,7 +15,7 @@
 // trees, so that a tree can be erased. A manifest is a content, too: the names
 // of all files with what they are ([filetree.Tree]). A change stores what is
 // new, then the manifest, then the head, if that is still the one that was
-// read: else it is done again with the newer manifest. So each change is
+// read: otherwise it is done again with the newer manifest. So each change is
 // whole, of two writers to one file the last one wins, and no other file is
 // lost. When a change returns, all of it is acknowledged by the stream, which
 // is as durable as the log on the same servers.
@@ -37,15 +37,15 @@
 //
 // # Garbage
 //
-// What neither a head nor a snapshot has is overwritten in the background, an
-// hour after it was stored or later: it may be of a change that is under way. A
+// Contents that neither a head nor a snapshot has are overwritten in the background, an
+// hour after they were stored or later: a change that is under way may need them. A
 // change relies on a content that is there already only if the manifest has it
 // that it replaces; so nothing that it needs can go meanwhile. Until then files
 // that are rewritten often take more room than the workspace may have.
 //
 // # Removal
 //
-// An empty head says that the workspace is gone to whoever still writes. Then
+// An empty head says to writers that the workspace is gone. Then
 // every message is overwritten, that one as the last of its heads, with a pause
 // as long as it took: a large workspace takes minutes, and a removal that broke
 // off continues when it is called again. On more than one replica the servers' own

@@ -20,7 +20,7 @@ const maxTrees = 64
 // kept is what the snapshots of a tree keep, as far as this process has read
 // them: they never change.
 type kept struct {
-	lock      chan struct{} // who uses the rest has put something in
+	lock      chan struct{} // full while a caller uses the rest
 	manifests map[string]bool
 	contents  map[string]bool // manifests included
 	bytes     int64
@@ -28,7 +28,7 @@ type kept struct {
 	collected time.Time
 }
 
-// keptOf returns what is known of a tree, which nobody else uses until release
+// keptOf returns what is known of a tree, for exclusive use until release
 // is called. Error: that of ctx.
 func (p *Provider) keptOf(ctx context.Context, root string) (k *kept, release func(), err error) {
 	p.mu.Lock()

@@ -257,15 +257,15 @@ func (p *Provider) settled(ctx context.Context, root string) error {
 	return err
 }
 
-// noteTree has Roots find a tree: whoever stores the first of it notes that
-// before.
+// noteTree makes sure that Roots finds a tree: it is called before the first content of the
+// tree is stored.
 func (p *Provider) noteTree(ctx context.Context, root string) error {
 	_, err := p.publish(ctx, &nats.Msg{Subject: prefix(root) + treeKind})
 	return err
 }
 
-// Roots implements workspace.Provider. The first time it looks at all that there
-// is: a process that was killed may have stored what nothing tells of.
+// Roots implements workspace.Provider. The first time it reads all messages:
+// a killed process may have stored contents without a note.
 func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()

@@ -202,7 +202,7 @@ func (p *Provider) copyContents(ctx context.Context, to, from string, all map[co
 			return err
 		}
 	}
-	if time.Since(began) > p.opts.Grace/2 { // a collection may have begun to take it for garbage
+	if time.Since(began) > p.opts.Grace/2 { // a collection may already take it for garbage
 		return context.DeadlineExceeded
 	}
 	return nil

@@ -101,8 +101,8 @@ func (w *space) remember(manifest content, t filetree.Tree) {
 	w.manifest, w.tree = manifest, t
 }
 
-// still is err if the head is the same: what it has must be there. Else it was
-// replaced, and what it had collected.
+// still is err if the head is the same: its contents must exist. Otherwise it was
+// replaced, and its contents were collected.
 func (w *space) still(ctx context.Context, h head, err error) error {
 	if !errors.Is(err, errMissing) {
 		return err

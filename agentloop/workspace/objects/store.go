@@ -245,7 +245,7 @@ func (p *Provider) overwrite(ctx context.Context, sequence uint64) error {
 	defer cancel()
 	err := logjs.Settle(try, p.nc, func(ctx context.Context) error { return p.stream.SecureDeleteMsg(ctx, sequence) })
 	if err != nil {
-		// The answer does not tell one that is gone from other failures.
+		// The answer does not distinguish a missing one from other failures.
 		if _, gerr := p.stream.GetMsg(try, sequence); !errors.Is(gerr, natsjs.ErrMsgNotFound) {
 			return err
 		}
@@ -254,7 +254,7 @@ func (p *Provider) overwrite(ctx context.Context, sequence uint64) error {
 	defer pause.Stop()
 	select {
 	case <-pause.C:
-	case <-ctx.Done(): // the next one says so
+	case <-ctx.Done(): // the next one returns the error
 	}
 	return nil
 }
