@@ -113,7 +113,7 @@ export function mount(element, app) {
     const reason = h('input', { autofocus: true, maxlength: 500, 'data-test': 'reason' })
     return ask({
       title: `Abort the run of ${plain(session)}?`, label: 'Abort', danger: true,
-      body: [h('p', {}, 'The run fails for good, and its sub-agents with it. It can’t be resumed; what it has said and done stays in the log. A fork of an earlier moment can go on.'),
+      body: [h('p', {}, 'The run fails for good, and its sub-agents with it. It can’t be resumed; its records stay in the log. A fork from an earlier point can continue.'),
         h('label', { class: 'field' }, h('span', {}, 'Reason, if you like'), reason)],
       act: () => app.api.post('/abort', { sessionId: session, ...(reason.value ? { reason: reason.value } : {}) }),
     }).then(after)
@@ -161,7 +161,7 @@ export function mount(element, app) {
       const reason = h('textarea', { rows: 3, autofocus: true, maxlength: 4000, 'data-test': 'reason' })
       ask({
         title: `Deny ${plain(call.toolName)}?`, label: 'Deny', danger: true,
-        body: [h('p', {}, 'The tool does not run. The model is told so, with your reason, and goes on.'), h('label', { class: 'field' }, h('span', {}, 'Reason, for the model'), reason)],
+        body: [h('p', {}, 'The tool does not run. The model receives the denial with your reason, and continues.'), h('label', { class: 'field' }, h('span', {}, 'Reason, for the model'), reason)],
         act: () => submit(session, call, { ...base, approved: false, ...(reason.value.trim() ? { reason: reason.value.trim() } : {}) }),
       }).then(after)
     } }, 'Deny…')
@@ -215,11 +215,11 @@ export function mount(element, app) {
     await ask({
       title: `Roll ${plain(session)} back to #${n}?`, label: `Roll back to #${n}`, danger: true,
       body: [h('ul', {},
-        h('li', {}, `What the records behind #${n}, up to #${head}, have said is struck. They stay in the log and can be read, but count no more.`),
+        h('li', {}, `The records after #${n}, up to #${head}, are truncated. They stay in the log and can be read, but no longer count.`),
         h('li', {}, lost > 0 ? `${number(lost)} of ${number(messageCount(today))} messages ${lost === 1 ? 'goes' : 'go'}` : 'No message goes', marks ? `, and ${number(marks)} ${marks === 1 ? 'checkpoint' : 'checkpoints'}.` : '.'),
         h('li', {}, changes ? `The custom state is again what it was: ${number(changes)} ${changes === 1 ? 'value differs' : 'values differ'}.` : 'The custom state is the same there.'),
         now?.isExecuting ? h('li', {}, h('strong', {}, 'The run that is under way is stopped.')) : null,
-        then.turn ? h('li', {}, 'A turn was open there: the session is interrupted, and goes on when you resume it.') : null,
+        then.turn ? h('li', {}, 'A turn was open there: the session is interrupted, and continues when you resume it.') : null,
         h('li', {}, 'What tools have done outside, and what was paid, is not undone. To keep this session as it is, fork instead.'))],
       act: async () => {
         await app.api.post(sessionPath(session, 'rollback'), { sequence: n })

@@ -224,7 +224,7 @@ function messages(a, b, common) {
     out.push(h('div', { class: ['sides', kind], 'data-test': 'diff-row', 'data-what': 'message', 'data-kind': kind },
       h('div', {}, x && side(x, y && kind === 'changed' ? y : null)), h('div', {}, y && side(y, x && kind === 'changed' ? x : null))))
   }
-  if (!rows.length) out.push(h('p', { class: 'muted pad' }, 'Nothing else was said.'))
+  if (!rows.length) out.push(h('p', { class: 'muted pad' }, 'There are no other messages.'))
   return out
 }
 

@@ -275,7 +275,7 @@ function struckItem(app, root, g) {
     build() {
       const body = h('div', { class: 'body' })
       const box = h('details', { class: 'struck', 'data-test': 'struck', 'data-from': g.from, 'data-to': g.to },
-        h('summary', {}, h('span', { class: 'label' }, 'struck'), g.ranges.some((r) => r.scope === 'all') ? 'taken back by a rollback' : 'not finished, said again',
+        h('summary', {}, h('span', { class: 'label' }, 'truncated'), g.ranges.some((r) => r.scope === 'all') ? 'by a rollback' : 'unfinished, generated again',
           h('span', { class: 'grow' }), place(app, g.from), ' – ', place(app, g.to)),
         body)
       let asked = false

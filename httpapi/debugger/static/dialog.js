@@ -5,7 +5,7 @@ import { plain } from './format.js'
 
 const hints = {
   ALREADY_RUNNING: 'The session is busy. Interrupt it, or wait until it stops.',
-  ALREADY_COMPLETED: 'The session’s run is over. Send a message for a further turn, or fork it.',
+  ALREADY_COMPLETED: 'The session’s run is finished. Send a message for a further turn, or fork it.',
   SESSION_EXISTS: 'Choose another id.',
   NOT_FOUND: '',
   UNAUTHORIZED: 'Your token does not allow it.',
@@ -13,7 +13,7 @@ const hints = {
   TRUNCATED: 'Retention has removed the records up to there.',
   READ_ONLY: 'The log takes no writes now, such as when the disk is full. Look at /readyz.',
   UNAVAILABLE: 'Try again in a moment.',
-  UNREACHABLE: 'Is the daemon running? The page goes on when it is back.',
+  UNREACHABLE: 'Is the daemon running? The page continues when it is back.',
   INTERRUPT_DEADLINE_EXCEEDED: 'The run stops as soon as it can.',
 }
 

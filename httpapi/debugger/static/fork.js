@@ -26,9 +26,9 @@ export async function askFork(app) {
       h('ul', {},
         h('li', {}, `A new session begins with everything that was so at #${n}: ${number(messageCount(then))} messages, the custom state${agents.length > 1 ? `, ${number(agents.length)} agents` : ''}.`),
         h('li', {}, h('strong', {}, 'Nothing changes in this session.'), ' The fork does not need it later.'),
-        open ? h('li', {}, 'A turn was open there: the fork is interrupted. When it goes on, calls that have no result yet are executed in the fork too.')
+        open ? h('li', {}, 'A turn was open there: the fork is interrupted. When it continues, calls that have no result yet are executed in the fork, too.')
           : h('li', {}, 'Nothing runs in it until you send a message.'),
-        h('li', {}, 'Its usage and its checkpoints begin anew.')),
+        h('li', {}, 'Its usage starts at zero, and it has no checkpoints.')),
       h('label', { class: 'field' }, h('span', {}, 'Id of the fork'), name),
       change.element,
       h('label', { class: 'check' }, run, ' Run on at once')],
@@ -59,8 +59,8 @@ export async function askFork(app) {
     const ready = () => { run.disabled = !open && !read() }
     const field = (label, ...inputs) => h('label', { class: 'field' }, h('span', {}, label), ...inputs)
     const element = h('details', { class: 'edits', 'data-test': 'fork-edit', oninput: ready }, h('summary', {}, 'Change something first'),
-      h('p', { class: 'muted' }, 'What was said on the strength of what you change is left out: the fork begins before it.'),
-      last && field('What the user said last', message),
+      h('p', { class: 'muted' }, 'Messages that depend on your change are left out: the fork begins before them.'),
+      last && field('The last message of the user', message),
       calls.length ? field('A tool’s result', call, result) : null,
       field('System prompt', prompt))
 

@@ -95,7 +95,7 @@ export function mount(element, app) {
     keeping(agents, agents, () => put(agents, agentButtons(root, s)))
     const follows = top || atEnd
     if (s && root.head) sync(list, items(app, root, s))
-    else put(list, h('p', { class: 'empty' }, root.head ? `The agent ${plain(app.agent)} had not begun at #${n}.` : 'Nothing had happened yet.'))
+    else put(list, h('p', { class: 'empty' }, root.head ? `The agent ${plain(app.agent)} had not started at #${n}.` : 'Nothing had happened yet.'))
     mark(n)
     if (follows) list.scrollTop = list.scrollHeight
     renderFacts(root, s ?? root)

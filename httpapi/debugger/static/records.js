@@ -129,7 +129,7 @@ export function mount(element, app) {
     },
     h('div', { class: 'line' },
       h('button', { type: 'button', class: 'quiet twist', tabindex, 'aria-expanded': 'false', 'aria-label': `Payload of ${r.sequence}`, onclick: (e) => turn(e.currentTarget) }, '▸'),
-      h('button', { type: 'button', class: 'quiet to', tabindex, title: `${timeOf(time)}${by ? `, struck by #${by.sequence}` : ''}`, onclick: () => app.go({ at: r.sequence }) },
+      h('button', { type: 'button', class: 'quiet to', tabindex, title: `${timeOf(time)}${by ? `, truncated by #${by.sequence}` : ''}`, onclick: () => app.go({ at: r.sequence }) },
         h('span', { class: 'seq' }, r.sequence), h(by ? 's' : 'span', { class: 'type' }, plain(r.type)), h(by ? 's' : 'span', { class: 'gist' }, gist(r)))),
     body)
     const twist = item.querySelector('.twist')
@@ -157,7 +157,7 @@ export function mount(element, app) {
     } }, 'Copy link')
     const fact = (name, value) => value && h('span', {}, h('span', { class: 'muted' }, `${name} `), h('code', {}, plain(value)), ' ')
     return [h('div', { class: 'envelope' }, fact('kind', r.kind), several && fact('agent', r.agent), fact('call', r.call), fact('run', r.run), fact('at', timeOf(time)), fact('by', actor(r.data?.by)),
-      by && fact('struck by', `#${by.sequence}`), h('span', { class: 'grow' }), copy), tree(r.data, { open: 2 })]
+      by && fact('truncated by', `#${by.sequence}`), h('span', { class: 'grow' }), copy), tree(r.data, { open: 2 })]
   }
 
   app.on('session', () => {

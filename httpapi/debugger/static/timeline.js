@@ -492,7 +492,7 @@ function aboutSpan(s) {
     ['call', line(s.callId, 60)],
     ['node', line(s.node, 60)],
     ['error', line(s.error, 300)],
-    ['taken back', s.struck ? `by record ${number(s.struckBy)}` : ''],
+    ['truncated', s.struck ? `by record ${number(s.struckBy)}` : ''],
   ]
   return [h('strong', {}, describe(s)), table(rows)]
 }
@@ -500,7 +500,7 @@ function aboutSpan(s) {
 function aboutMark(m) {
   return [h('strong', {}, m.kind), m.label ? h('p', {}, line(m.label, 200)) : null, table([
     ['record', number(m.sequence)], ['at', moment(m.at)], ['id', line(m.id, 80)],
-    ['taken back', m.struck ? `by record ${number(m.struckBy)}` : ''],
+    ['truncated', m.struck ? `by record ${number(m.struckBy)}` : ''],
   ])]
 }
 
