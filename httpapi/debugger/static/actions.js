@@ -84,7 +84,7 @@ export function mount(element, app) {
     }
   }
 
-  // run has something done by a button, once at a time, and tells what went wrong.
+  // run has something done by a button, once at a time, and says what went wrong.
   async function run(by, act) {
     if (by.hasAttribute('aria-busy')) return
     by.setAttribute('aria-busy', 'true')
@@ -119,7 +119,7 @@ export function mount(element, app) {
     }).then(after)
   }
 
-  // submit answers a call; when no call is open any more, the run goes on.
+  // submit answers a call; when no call is open any more, the run continues.
   async function submit(session, call, answer) {
     const told = await app.api.post('/submit-tool-result', { sessionId: session, toolCallId: call.toolCallId, ...answer })
     const tell = (what) => app.session === session && put(said, what)

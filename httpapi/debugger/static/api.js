@@ -6,7 +6,7 @@ import { parse } from './exact.js'
 const TOKEN = 'helixd-token'
 
 // A connection whose other end is gone says nothing at all. So an answer has to
-// be whole in time, and records have to go on: where there are none, the server
+// be whole in time, and records have to continue: where there are none, the server
 // sends heartbeats.
 const READ_MS = 60_000 // of what is asked for
 const WRITE_MS = 120_000 // of what is to be done

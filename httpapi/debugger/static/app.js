@@ -75,7 +75,7 @@ export function createApp(onUnauthorized) {
       move(parse(location.hash), 'none')
     },
 
-    // signedIn begins anew, as whom the token says.
+    // signedIn starts again as the user of the token.
     signedIn() {
       live?.stop()
       app.emit('reset')
@@ -95,7 +95,7 @@ export function createApp(onUnauthorized) {
     if (at !== null && !another && app.timeline) at = Math.min(at, app.head)
     const moved = another || at !== app.at || JSON.stringify(compareTo) !== JSON.stringify(app.compareTo)
     if (!moved) return
-    if (write === 'push') flush() // what was scrubbed to before stays a step of its own
+    if (write === 'push') flush() // what was scrubbed to before stays its own step
     else drop()
     Object.assign(app, { session, at, compareTo })
     if (another) {

@@ -1,4 +1,4 @@
-// Where things lie on the timeline: by record or by time. Both axes run through
+// Where things are on the timeline: by record or by time. Both axes run through
 // the points that the timeline tells of and are straight between them. What
 // says nothing takes little room: sequences that other sessions have, and the
 // time in which nobody did anything.
@@ -126,7 +126,7 @@ function densities(t, points) {
 }
 
 // pauseOf is the most that a pause is wide: a part of the time that was spent,
-// in steps, so that it changes seldom while the session goes on.
+// in steps, so that it changes seldom while the session continues.
 function pauseOf(points, busy) {
   let worked = 0
   for (let i = 1; i < points.length; i++) {

@@ -1,4 +1,4 @@
-// Talking to an agent: a first message begins a session, a further one goes on
+// Talking to an agent: a first message begins a session, a further one continues
 // with the session that is shown, as it is now.
 
 import { h, put } from './dom.js'
@@ -101,7 +101,7 @@ export function mount(element, app) {
     }
   }
 
-  // taken tells whether a message has arrived all the same.
+  // taken says whether a message has arrived all the same.
   async function taken({ session, message, after }) {
     try {
       const { state } = await app.api.get(sessionPath(session, 'state'))
@@ -112,7 +112,7 @@ export function mount(element, app) {
     }
   }
 
-  // speak goes on with a session. A turn that waits or was interrupted is
+  // speak continues with a session. A turn that waits or was interrupted is
   // resumed; where none is open, a further one begins, which is what the chat's
   // route does: its answer is the stream, which the page has already.
   async function speak(session, message) {

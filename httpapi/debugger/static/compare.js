@@ -92,7 +92,7 @@ export function mount(element, app) {
   const wanted = () => ({ a: app.session, aAt: app.effectiveAt(), b: app.compareTo?.session, bAt: app.compareTo?.at })
   const key = () => (app.compareTo && app.session !== null ? keyOf(wanted()) : '')
 
-  // still tells whether an answer may be shown. A session that runs has a
+  // still says whether an answer may be shown. A session that runs has a
   // further head by the time that it comes: what it says of the last one is shown.
   const still = (want, live) => key() === keyOf(live && app.at === null ? { ...want, aAt: app.head } : want)
 
@@ -186,7 +186,7 @@ function steps(a, b) {
 
 const mostAlike = 200 // calls without a difference that are shown
 
-// calls tells which tool calls stand differently.
+// calls says which tool calls stand differently.
 function calls(a, b) {
   // A sub-agent's session is named after its root's.
   const keyed = ({ sessionId: root, toolCalls = [] }) => new Map(toolCalls.map((c) =>
@@ -205,7 +205,7 @@ const callOf = (c) => h('div', { class: 'call', 'data-status': c.status },
   h('header', {}, h('code', { class: 'tool-name' }, plain(c.toolName)), chip(c.status, { done: 'good', failed: 'bad', running: 'live' }[c.status] ?? 'warn'), h('code', { class: 'muted id' }, plain(c.toolCallId))),
   c.error ? h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'), prose(c.error, { class: 'prose bad' })) : c.result !== undefined && c.result !== null ? h('div', { class: 'io' }, h('span', { class: 'label' }, 'out'), tree(c.result, { open: 1 })) : null)
 
-const most = 400 // messages behind the common ones that are aligned with care
+const most = 400 // messages after the common ones that are aligned with care
 
 // messages shows two conversations side by side, what they have in common at
 // the front folded.

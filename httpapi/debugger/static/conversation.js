@@ -1,6 +1,6 @@
-// The conversation of one session as it stands in a state: its messages, what
+// The conversation of one session as it is in a state: its messages, what
 // the open step has said so far, what stands beside the messages, and where
-// something was struck.
+// something was truncated.
 
 import { h } from './dom.js'
 import { duration, moment, number, plain } from './format.js'
@@ -73,7 +73,7 @@ function ownersOf(messages, answers) {
   return owner
 }
 
-// callsOf tells how the calls of a message stand.
+// callsOf says how the calls of a message stand.
 function callsOf(root, s, index, m, answers) {
   const step = s.turn?.step
   const open = step?.recorded && (step.message ?? 0) === index ? step.calls ?? [] : []
@@ -165,7 +165,7 @@ function callCard(app, s, c) {
     c.answer && answerOf(app, s, c.answer, false))
 }
 
-// waits tells what an open call waits for, or has waited for.
+// waits says what an open call waits for, or has waited for.
 function waits({ pending, answer }) {
   const verdict = answer && { 'approval-response': answer.approved ? 'approved' : 'denied', timeout: 'the deadline has passed', abandoned: 'the user went on without it' }[answer.kind]
   return h('div', { class: 'io' }, h('span', { class: 'label' }, 'wait'), answer
@@ -252,8 +252,8 @@ function aside(app, root, s, a) {
   return null
 }
 
-// struckOf returns the ranges of a session that truncation has struck, those
-// that lie in one place as one.
+// struckOf returns the ranges of a session that truncation has truncated, those
+// that are in one place as one.
 function struckOf(root, s) {
   const ranges = (root.dead ?? []).filter((g) => g.agentId === s.sessionId).sort((a, b) => a.from - b.from)
   const out = []
@@ -293,7 +293,7 @@ function struckItem(app, root, g) {
   }
 }
 
-const mostStruck = 5000 // records that are read to show what was struck
+const mostStruck = 5000 // records that are read to show what was truncated
 
 const contents = {
   text_delta: (d) => ['text', d.delta], thinking: (d) => (d.isComplete ? null : ['reasoning', d.content]),
@@ -330,7 +330,7 @@ const mortal = new Set(['user_message', 'run_requested', 'model_turn', 'model_fa
   'stream_failed', 'call_suspended', 'result_submitted', 'interrupt_requested', 'remote_progress',
   'memory_recalled', 'workspace_saved', 'workspace_restored'])
 
-// strikes reports whether one of the ranges strikes a record, as package
+// strikes reports whether one of the ranges truncates a record, as package
 // eventlog has it.
 export function strikes(ranges, r) {
   return ranges.some((g) => {

@@ -37,7 +37,7 @@ export function ask({ title, body, label, danger = false, act }) {
     const cancel = h('button', { type: 'button', 'data-test': 'cancel', onclick: () => dialog.close() }, 'Cancel')
     let result
     let acting = false
-    // What is under way is not undone by closing its dialog, which tells what came of it.
+    // What is under way is not undone by closing its dialog, which says what came of it.
     const stay = (event) => {
       if (acting && (event.type === 'cancel' || event.key === 'Escape')) event.preventDefault()
     }

@@ -151,7 +151,7 @@ function node(name, value, path, open, marks) {
   return box
 }
 
-const narrow = 64 // what takes no more characters stands in one line
+const narrow = 64 // what takes no more characters is in one line
 
 // inline returns a value in one line, if it is short and holds no others.
 function inline(value, keys) {

@@ -1,8 +1,8 @@
-// Which row of which lane a span lies in. A lane is an agent: its runs, its
-// steps, what was said, and below that whatever goes on side by side.
+// Which row of which lane a span is in. A lane is an agent: its runs, its
+// steps, messages, and below that what happens at the same time.
 
 export const MARKS = 14, SLIM = 15, ROW = 20, GAP = 2, PAD = 6
-const MOST_ROWS = 8 // of what goes on side by side; more lie upon each other
+const MOST_ROWS = 8 // of what happens at the same time; more overlap
 
 const fixed = { run: 0, step: 1, user: 2, reasoning: 2, text: 2, custom: 2, outside: 2 }
 

@@ -18,7 +18,7 @@ export function mount(element, app) {
   const filter = { status: '', agentType: '', userId: '', tag: '' }
   let sort = 'updated'
   let total = null, pages = new Map() // by number
-  let found = null // of a search: rows of their own
+  let found = null // of a search: their own rows
   let generation = 0, failure = null
   const rows = new Map() // elements, by index
   const usage = new Map() // by session

@@ -72,7 +72,7 @@ export function follow(app) {
     }
   }
 
-  // news is what has come behind from, or null when the log ends before it.
+  // news is what has come after from, or null when the log ends before it.
   async function news(from) {
     try {
       return await app.api.get(sessionPath(session, 'timeline'), { from: from || undefined }, end.signal)
@@ -113,7 +113,7 @@ export function follow(app) {
         const final = err.status === 404 ? 'gone' : err.status === 403 || err.status === 401 ? 'refused' : ''
         if (final && app.timeline) clear()
         say(final || 'retrying', err)
-        if (err.status === 401) return // signing in begins anew
+        if (err.status === 401) return // signing in starts it again
         await pause(final ? LAST_RETRY_MS : retry * (0.75 + Math.random() / 2))
         retry = Math.min(retry * 2, LAST_RETRY_MS)
       }

@@ -172,7 +172,7 @@ export function mount(element, app) {
     return undefined
   }
 
-  let stateShown = '' // what the tree shows: it is not built anew for nothing
+  let stateShown = '' // what the tree shows: it is not built again for nothing
 
   async function renderState(wait = false) {
     const now = shown
@@ -314,7 +314,7 @@ export function mount(element, app) {
   want()
 }
 
-// keeping has what is in an element built anew; the focus goes to what stands
+// keeping has what is in an element built again; the focus goes to what stands
 // where it was, else to a place near by.
 function keeping(element, near, build) {
   const had = element.contains(document.activeElement) ? [...element.querySelectorAll('button, summary')].indexOf(document.activeElement) : -2

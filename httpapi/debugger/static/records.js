@@ -9,7 +9,7 @@ import { address } from './app.js'
 import { sessionPath } from './api.js'
 import { Latest } from './states.js'
 
-const HALF = 50 // records before the position, and behind it
+const HALF = 50 // records before the position, and after it
 const REST_MS = 120
 
 export function mount(element, app) {
@@ -87,7 +87,7 @@ export function mount(element, app) {
     return []
   }
 
-  // markers returns what has struck something. They are read again when the
+  // markers returns what has truncated something. They are read again when the
   // timeline has another one.
   let marked = { key: '', list: Promise.resolve([]) }
   function markers(session) {

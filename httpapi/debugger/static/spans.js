@@ -9,7 +9,7 @@ const kinds = {
 
 const waits = { client_tool: 'waits for a person', suspended_client_tool: 'waits for a person', children: 'waits for sub-agents', suspended_children: 'waits for sub-agents' }
 
-// nameOf is what stands in a block.
+// nameOf is what is in a block.
 export function nameOf(span) {
   if (span.kind === 'step') return `step ${span.step || ''}`.trim()
   if (span.kind === 'run') return span.turn ? `turn ${span.turn}` : 'run'
@@ -17,7 +17,7 @@ export function nameOf(span) {
   return line(span.label || kinds[span.kind] || span.kind, 80)
 }
 
-// describe tells what a block is and how it went.
+// describe says what a block is and how it went.
 export function describe(span) {
   const kind = kinds[span.kind] ?? span.kind
   const label = line(span.label, 80)

@@ -29,7 +29,7 @@ export function mount(element, app) {
   let axis = createAxis({ spans: [], marks: [], head: 0 }, kind)
   let plan = { lanes: [], height: 0 }
   let view = { from: 0, to: 1 } // in the axis' unit
-  let all = true // the view shows everything, and goes on to
+  let all = true // the view shows everything, and continues to
   let left = 0, width = 1, gutter = 0, bodyHeight = 0, scrolled = 0 // px; see measure
   let frame = 0, dirty = false
   let painted = 0 // rises when what there is, or its colours, change
@@ -60,7 +60,7 @@ export function mount(element, app) {
 
   const whole = () => ({ from: 0, to: axis.length * 1.01 })
 
-  let labelled = '' // what stands there: a label that has the focus keeps it
+  let labelled = '' // what is there: a label that has the focus keeps it
   function labels() {
     ui.space.style.height = `${plan.height}px`
     const now = JSON.stringify(plan.lanes.map((l) => [l.sessionId, l.agentType, l.depth, l.top, l.height]))
