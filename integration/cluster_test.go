@@ -216,7 +216,7 @@ func TestDurabilityOfACluster(t *testing.T) {
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: num_replicas is 3, must be 1")
 
 	// Somebody has the servers compress what they keep, which they can't do
-	// safely; then takes replicas away after our back.
+	// safely; then takes replicas away behind our back.
 	segments, err := js.Stream(t.Context(), "HELIX_SEG_0")
 	require.NoError(t, err)
 	compressed := segments.CachedInfo().Config

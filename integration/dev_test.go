@@ -55,7 +55,7 @@ func TestDevTwice(t *testing.T) {
 			records := run("records", session)
 			require.Len(t, strings.Split(strings.TrimSpace(records), "\n"), len(d.records(session)))
 			require.Contains(t, records, "model_turn")
-			require.Eventually(t, func() bool { // the rows may be a moment after
+			require.Eventually(t, func() bool { // the rows may lag for a moment
 				return strings.Contains(run("sessions", "--agent", "planner", "--status", "completed"), session)
 			}, 2*time.Minute, 10*time.Millisecond)
 			require.NotContains(t, run("sessions", "--agent", "nobody"), session)

@@ -251,7 +251,7 @@ func TestTopFolders(t *testing.T) {
 	require.NoError(t, err)
 	var got []string
 	for _, e := range entries {
-		// helix-data is what a server started here leaves after.
+		// helix-data is what a server started here leaves behind.
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "helix-data" {
 			got = append(got, e.Name())
 		}

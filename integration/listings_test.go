@@ -65,7 +65,7 @@ agents:
 	ask := func(token string, into any, args ...string) {
 		t.Helper()
 		var out string
-		require.Eventually(t, func() bool { // the rows may be a moment after
+		require.Eventually(t, func() bool { // the rows may lag for a moment
 			out = helixd(t, append(args, "--json", "--server", d.url, "--token", token)...)
 			var fresh readmodel.Fresh
 			require.NoError(t, json.Unmarshal([]byte(out), &fresh), out)

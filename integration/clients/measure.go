@@ -169,7 +169,7 @@ func (r *run) all(sessions []string, f func(ctx context.Context, session string)
 	return context.Cause(r.ctx)
 }
 
-// wait waits for a group within ctx. The goroutine that it leaves after if ctx
+// wait waits for a group within ctx. The goroutine that it leaves behind if ctx
 // ends first lasts as long as the group, that is until the program ends.
 func wait(ctx context.Context, group *sync.WaitGroup) error {
 	done := make(chan struct{})

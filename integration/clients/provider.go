@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// provider is in for a model: it streams the session's tokens at the
+// provider stands in for a model: it streams the session's tokens at the
 // load's pace, as Chat Completions do. The token's way to the client leads
 // through all of the daemon: its model adapter, its loop, its log and its
 // stream.

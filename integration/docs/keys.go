@@ -82,7 +82,7 @@ func (k *keys) walk(prefix, name string) {
 		if k.structs[inner] != nil {
 			k.walk(path+suffix+".", inner)
 		}
-		if len(k.out) == before { // it has no its own keys
+		if len(k.out) == before { // it has no keys of its own
 			k.out = append(k.out, Key{path + suffix, text})
 		}
 	}
