@@ -160,7 +160,7 @@ func TestRecallIsBounded(t *testing.T) {
 	}
 }
 
-// A recaller that hangs is left after.
+// A recaller that hangs is left running.
 func TestATurnDoesNotWaitForARecallerForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

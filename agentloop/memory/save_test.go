@@ -273,7 +273,7 @@ func TestASessionThatIsErasedWhileItSaves(t *testing.T) {
 	}
 }
 
-// lingering is a log an erasure of which leaves bytes after.
+// lingering is a log an erasure of which leaves bytes behind.
 type lingering struct{ *erasing }
 
 func (l lingering) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {

@@ -9,5 +9,5 @@
 //
 // Every answer says how [Fresh] it is. A reader waits a while for the rows to
 // reach the log's end as it was when the question came; if they don't, the
-// answer says how far after they are.
+// answer says how far behind they are.
 package readmodel

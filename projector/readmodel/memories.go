@@ -51,7 +51,7 @@ type Memories interface {
 	// ListMemories lists a scope's, newest first.
 	ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page Paging) (Answer[MemoryPage], error)
 	// PendingMemories lists memories of all scopes that have no vector of the
-	// model, by scope and sequence, after after, at most limit.
+	// model, by scope and sequence, the ones after the given one, at most limit.
 	PendingMemories(ctx context.Context, model string, after PendingCursor, limit int) (Answer[Pending], error)
 }
 
