@@ -74,7 +74,7 @@ func TestDoctorOnADaemonThatIsNotWell(t *testing.T) {
 
 // A daemon tells callers whom it does not know only whether it is ready.
 func TestDoctorOnADaemonThatDoesNotKnowTheCaller(t *testing.T) {
-	for status, want := range map[int]string{200: " is ready; the rest", 503: " is not ready; the rest"} {
+	for status, want := range map[int]string{200: " is ready; it shows more", 503: " is not ready; it shows more"} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(status)
 			_ = json.NewEncoder(w).Encode(map[string]bool{"ready": status == 200})
