@@ -55,7 +55,7 @@ func ExampleSubAgent() {
 		case *eventlog.Output:
 			fmt.Printf("%s gives %s\n", c.AgentID, c.Output)
 		case *eventlog.SubAgentEnd:
-			fmt.Printf("%s goes on with %s\n", c.AgentID, c.Result)
+			fmt.Printf("%s continues with %s\n", c.AgentID, c.Result)
 		}
 	}
 	result, err := run.Result(ctx)
