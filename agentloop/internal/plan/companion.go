@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 )
 
-// The companion tools (document 002).
+// The companion tools.
 const (
 	ToolSpawnAgent     = agentloop.CompanionPrefix + "spawnAgent"
 	ToolSendMessage    = agentloop.CompanionPrefix + "sendMessage"
