@@ -43,7 +43,7 @@ func TestWhatIsNoticedInALog(t *testing.T) {
 		problem string
 	}{
 		"a lost one":     {[]eventlog.Record{one}, `"p.2 " was acknowledged at 12 and is lost`},
-		"one elsewhere":  {[]eventlog.Record{one, said(t, 14, "p.2 ")}, "stands at 14"},
+		"one elsewhere":  {[]eventlog.Record{one, said(t, 14, "p.2 ")}, "is at 14"},
 		"one twice":      {[]eventlog.Record{one, two, said(t, 14, "p.2 ")}, "is there twice"},
 		"another order":  {[]eventlog.Record{one, two, said(t, 13, "p.4 "), said(t, 14, "p.3 ")}, "comes after number 4"},
 		"a foreign one":  {[]eventlog.Record{one, two, said(t, 13, "p.9 ")}, "nobody wrote"},
