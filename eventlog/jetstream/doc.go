@@ -5,7 +5,7 @@
 // Records of session S are messages on helix.log.<p>.<S> in stream
 // HELIX_LOG_<p>; p is a hash of S modulo the number of partitions. If the log
 // has grown, a session that was there before stays where the number of that time put it; tables of these
-// are on helix.places.<growth>.<i> in HELIX_PLACES, see places. S is percent-encoded but for
+// are on helix.places.<growth>.<i> in HELIX_PLACES, see places, beside how far that growth is, see growth. S is percent-encoded but for
 // [A-Za-z0-9_-]. A message's payload is the record's JSON; its envelope is
 // one header, H, see headerEnvelope. Messages of older versions have the headers
 // Helix-Kind, -Type, -Agent, -Run, -Call, -Writer and -Ordinal in place of it,

@@ -25,8 +25,8 @@ func beginsWith(metadata map[string]string) uint64 {
 }
 
 // Grow gives the log n partitions, if it has fewer, while it is in use; see growth for how. What
-// the log has stays where it is. On streams with replicas it takes half a minute, on a server
-// that stores alone some seconds, and an embedded server needs none of that; the appends
+// the log has stays where it is. On streams with replicas it takes 45 s, on a server
+// that stores alone 20 s, and an embedded server needs none of that; the appends
 // that create sessions wait for the last seconds. If it fails, the log has the old number.
 //
 // Errors: ErrUnavailable; one that tells why the log can't grow.

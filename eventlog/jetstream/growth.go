@@ -60,7 +60,8 @@ type growth struct {
 }
 
 const (
-	createLease    = 5 * time.Second
+	// createLease is longer than an election: sessions are created while there is no leader to ask.
+	createLease    = 15 * time.Second
 	growthLook     = time.Second
 	shortLease     = 2 * time.Second
 	growthSoon     = 100 * time.Millisecond
