@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,7 +62,7 @@ func (l *streamSet) growOnce(ctx context.Context, n int) error {
 	case (g.Phase == announced || g.Phase == closing) && !l.sole():
 		return l.pauseGrowth(ctx, growthSoon) // watchGrowth takes it over, or cancels it
 	}
-	g = growth{Phase: announced, To: n, By: newBy()}
+	g = growth{Phase: announced, To: n, By: rand.Text()}
 	if seq, err = l.setGrowth(ctx, i, seq, g); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package jetstream
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -310,9 +309,6 @@ func (l *streamSet) takeOver(ctx context.Context, to int) error {
 	l.grownAt.Store(time.Now().UnixNano())
 	return nil
 }
-
-// newBy names a process that makes a log grow.
-func newBy() string { return rand.Text() }
 
 // A stray is the first append of a session that the server stored after the log had grown, at the
 // place where the session would have been before; see growth. It was not acknowledged, and is not
