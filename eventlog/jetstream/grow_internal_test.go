@@ -393,7 +393,7 @@ func TestALogDoesNotGrowOverAStreamOfSomebodyElse(t *testing.T) {
 // it fails, both find every session, and a feed has each record once.
 func TestALogGrowsWhileItIsUsed(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	a := openLog(t, &Options{Partitions: 1, announced: 1500 * time.Millisecond})
+	a := openLog(t, &Options{Partitions: 1, announced: 6 * time.Second})
 	opts := a.nc.Opts
 	nc, err := opts.Connect()
 	require.NoError(t, err)
