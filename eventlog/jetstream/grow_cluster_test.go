@@ -51,7 +51,13 @@ func TestALogWithReplicasGrowsWhileItIsUsed(t *testing.T) {
 	for _, node := range nodes {
 		require.Eventually(t, func() bool { return node.log.Info().Partitions == 3 }, 10*time.Second, 10*time.Millisecond)
 	}
-	time.Sleep(time.Second) // of sessions by the new number
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(heads)
+	}
+	before := count()
+	require.Eventually(t, func() bool { return count() > before+60 }, time.Minute, time.Millisecond, "sessions by the new number")
 	stop()
 	writers.Wait()
 	used := map[int]bool{}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -404,6 +405,7 @@ func TestALogGrowsWhileItIsUsed(t *testing.T) {
 	logs := []*Log{a, b}
 	heads := [2]map[string]uint64{{}, {}} // of what was acknowledged, by log
 	ctx, stop := context.WithCancel(t.Context())
+	var created atomic.Int64
 	var writers sync.WaitGroup
 	defer writers.Wait()
 	defer stop()
@@ -420,6 +422,7 @@ func TestALogGrowsWhileItIsUsed(t *testing.T) {
 					return
 				}
 				heads[i][session] = last
+				created.Add(1)
 				time.Sleep(2 * time.Millisecond) // thousands would do no more
 			}
 		})
@@ -427,7 +430,8 @@ func TestALogGrowsWhileItIsUsed(t *testing.T) {
 	require.NoError(t, a.Grow(t.Context(), 4))
 	require.Equal(t, 4, a.Partitions())
 	require.Eventually(t, func() bool { return b.Partitions() == 4 }, 5*time.Second, time.Millisecond)
-	time.Sleep(300 * time.Millisecond) // of sessions by the new number
+	before := created.Load()
+	require.Eventually(t, func() bool { return created.Load() > before+100 }, time.Minute, time.Millisecond, "sessions by the new number")
 	stop()
 	writers.Wait()
 	all, used := map[string]uint64{}, map[int]bool{}
