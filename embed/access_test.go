@@ -26,7 +26,7 @@ type outsider struct {
 func outside(t *testing.T, srv *embed.Server, opts ...nats.Option) outsider {
 	t.Helper()
 	o := outsider{errs: make(chan error, 16)}
-	nc, err := nats.Connect(srv.ClientURL(), append(opts, nats.Timeout(patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+	nc, err := nats.Connect(srv.ClientURL(), append(opts, nats.IgnoreDiscoveredServers(), nats.Timeout(patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		o.errs <- err
 	}))...)
 	require.NoError(t, err)
@@ -48,9 +48,10 @@ func (o outsider) requireRefused(t *testing.T, what string) {
 
 // requireNotLetIn wants every try to connect to fail, and one to say why: a
 // client writes on after what is refused, so that the refusal may be lost with
-// its connection.
+// its connection. Others of a cluster, which the server tells of, are not tried.
 func requireNotLetIn(t *testing.T, url, what string, opts ...nats.Option) {
 	t.Helper()
+	opts = append(opts, nats.IgnoreDiscoveredServers())
 	for begin := time.Now(); ; {
 		_, err := nats.Connect(url, opts...)
 		require.Error(t, err, what)
