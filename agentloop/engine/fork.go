@@ -134,7 +134,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run {
 		charged := admission.Admission{Quota: l.opts.Quota}
 		var t *projector.Tree
-		t, err = l.update(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
+		t, err = l.requests.Update(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
 			facts, _, err := propose(t)
 			if err == nil && len(facts) > 0 {
 				err = charged.Admit(ctx, id, t, facts)
@@ -142,9 +142,9 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 			return facts, err
 		})
 		charged.Done(t)
-	} else if err = l.hosted(ctx, then.AgentType); err == nil {
+	} else if err = l.requests.Hosted(ctx, then.AgentType); err == nil {
 		var s Started
-		s, err = l.request(ctx, id, then.AgentType, propose)
+		s, err = l.requests.Do(ctx, id, then.AgentType, propose)
 		forked.RunID = s.RunID
 	}
 	if err != nil {

@@ -250,7 +250,7 @@ func (l *Loop) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) 
 		mode = eventlog.ModeWithMessage
 		facts = l.clock.AbandonAll(t)
 	}
-	begin := l.askedRun(ctx, t.SessionID, mode, req.Messages)
+	begin := l.requests.NewRun(ctx, t.SessionID, mode, req.Messages)
 	run = begin[0].Run
 	if facts = append(facts, begin...); mode != eventlog.ModeStart {
 		facts = append(facts, l.clock.Resumed(&t.Session, run, mode))

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
 	"github.com/helixd/helixd/agentloop/engine/internal/node"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -80,9 +81,10 @@ type Loop struct {
 	workspaces plan.Providers
 	files      *files.Files
 
-	node *node.Node
-	ctx  context.Context // ends with ErrStopping
-	wg   sync.WaitGroup
+	node     *node.Node
+	requests *request.Core
+	ctx      context.Context // ends with ErrStopping
+	wg       sync.WaitGroup
 
 	sweeping chan struct{}       // holds one while there is a sweep
 	lookedAt map[string]lookedAt // by the last sweep, by session; the sweep's
@@ -136,6 +138,9 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	}
 	l.node = node.New(l.host, l.states, l.opts.Queue, l.agents, l.tellSuperseded)
 	l.ctx = l.node.Ctx
+	l.requests = &request.Core{
+		States: l.states, Agents: l.agents, Node: l.node, Clock: l.clock, Queue: l.opts.Queue, Quota: l.opts.Quota,
+	}
 	return l, nil
 }
 

@@ -51,7 +51,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 	}
 	for {
 		more := false
-		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
+		s, err := l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 			if run, err := l.answered(t, req, messages); run != "" || err != nil {
 				return nil, run, err
 			}
@@ -61,10 +61,10 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 				})
 				return facts, run, err
 			}
-			if err := l.hosted(ctx, t.AgentType); err != nil {
+			if err := l.requests.Hosted(ctx, t.AgentType); err != nil {
 				return nil, "", err
 			}
-			facts = l.askedRun(ctx, req.SessionID, eventlog.ModeStart, messages)
+			facts = l.requests.NewRun(ctx, req.SessionID, eventlog.ModeStart, messages)
 			run = facts[len(facts)-1].Run
 			l.node.Attach(req.SessionID, run, req.Hooks)
 			return facts, run, nil

@@ -75,7 +75,7 @@ func (l *Loop) closeWorkspaces(ctx context.Context, session string, now int64, d
 	if err != nil {
 		return err
 	}
-	_, err = l.update(ctx, session, func(t *projector.Tree) (facts []record.Draft, err error) {
+	_, err = l.requests.Update(ctx, session, func(t *projector.Tree) (facts []record.Draft, err error) {
 		if t == nil || !prunable(t, now) { // a run that continues it finds that its files are lost
 			return nil, nil
 		}

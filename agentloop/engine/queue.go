@@ -6,33 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
-
-// hosted returns ErrUnknownAgent if no node runs the agent.
-func (l *Loop) hosted(ctx context.Context, agentType string) error {
-	_, err := l.initialState(ctx, agentType)
-	return err
-}
-
-// initialState returns the initial state of an agent that some node hosts, or
-// ErrUnknownAgent.
-func (l *Loop) initialState(ctx context.Context, agentType string) (state json.RawMessage, err error) {
-	if def := l.defs()[agentType]; def != nil {
-		return def.InitialState, nil
-	}
-	if l.opts.Queue == nil || agentType == "" {
-		return nil, agentloop.ErrUnknownAgent
-	}
-	state, hosted, err := l.opts.Queue.Agent(ctx, agentType)
-	if err == nil && !hosted {
-		err = agentloop.ErrUnknownAgent
-	}
-	return state, err
-}
 
 // InitialState returns the initial state of an agent that this node hosts.
 func (l *Loop) InitialState(agentType string) (state json.RawMessage, hosted bool) {
@@ -47,35 +23,6 @@ func (l *Loop) InitialState(agentType string) (state json.RawMessage, hosted boo
 // drives it.
 func (l *Loop) Executing(ctx context.Context, t *projector.Tree) bool {
 	return t.Running() && l.Driven(ctx, t)
-}
-
-// dispatchAsked is dispatch for a tree that is on the work list only if it has a
-// ticket: without one it is put there.
-func (l *Loop) dispatchAsked(ctx context.Context, t *projector.Tree, ticket uint64) error {
-	if ticket == 0 && !l.Driven(ctx, t) {
-		var err error
-		var done func()
-		if ticket, done, err = l.node.Announce(ctx, t.AgentType, t.SessionID); err != nil {
-			return err
-		}
-		defer done()
-	}
-	l.dispatch(t, ticket)
-	return nil
-}
-
-// dispatch has a tree driven to which something was appended: by the node that
-// holds it, by this one, or by another one if its agent is not here.
-func (l *Loop) dispatch(t *projector.Tree, ticket uint64) {
-	elsewhere := l.node.HandsOver(t.AgentType) || l.defs()[t.AgentType] == nil && !decide.Aborting(&t.Session)
-	if elsewhere && l.opts.Queue != nil && !l.Live(t.SessionID) {
-		l.node.ForgetRequest(t.SessionID)
-		if c := t.Claim; c == nil || !l.opts.Queue.Holds(l.ctx, c.Node, t.SessionID, ticket) {
-			l.opts.Queue.Wake(t.AgentType, t.SessionID)
-		}
-		return
-	}
-	l.node.Start(t.SessionID, ticket)
 }
 
 // Erase erases a session (see [eventlog.Log]) with its workspaces and with what

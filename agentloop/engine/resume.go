@@ -65,7 +65,7 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	}
 	for {
 		more := false
-		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
+		s, err := l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 			if t != nil && knows(t, req.Messages) {
 				return nil, "", agentloop.ErrMessageKnown
 			}
@@ -100,7 +100,7 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	if len(facts) > maxAnswers {
 		return facts[:maxAnswers], "", true, nil
 	}
-	begin := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
+	begin := l.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)
 	run = begin[0].Run
 	l.node.Attach(req.SessionID, run, req.Hooks)
 	facts = append(append(facts, begin...), l.clock.Resumed(&t.Session, run, req.Mode))
@@ -113,7 +113,7 @@ func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeReque
 	if t == nil {
 		return "", eventlog.ErrSessionNotFound
 	}
-	switch hosted := l.hosted(ctx, t.AgentType); {
+	switch hosted := l.requests.Hosted(ctx, t.AgentType); {
 	case t.Turn == nil && l.childWaits(t): // a sub-agent has outlived its parent's turn
 		return t.CurrentRun().RunID, nil
 	case t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed:

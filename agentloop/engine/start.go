@@ -98,7 +98,7 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 // begin requests a run, unless found, which judges a session that exists,
 // names one.
 func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projector.Tree) (string, error)) (Started, error) {
-	initial, err := l.initialState(ctx, req.AgentType)
+	initial, err := l.requests.InitialState(ctx, req.AgentType)
 	if err != nil {
 		return Started{}, err
 	}
@@ -108,7 +108,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 	if err := checkInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
-	return l.request(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
+	return l.requests.Do(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 		if t == nil {
 			state := req.State
 			if state == nil {
@@ -130,7 +130,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			mode = eventlog.ModeWithMessage
 			facts = append(facts, l.clock.AbandonAll(t)...)
 		}
-		facts = append(facts, l.askedRun(ctx, req.SessionID, mode, req.Messages)...)
+		facts = append(facts, l.requests.NewRun(ctx, req.SessionID, mode, req.Messages)...)
 		run = facts[len(facts)-1].Run
 		l.node.Attach(req.SessionID, run, req.Hooks)
 		return facts, run, nil

@@ -39,7 +39,7 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 	var waits bool
 	// A tree that runs is on the list already, and must be stopped without it.
 	rests := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
-	t, ticket, err := l.appendWork(ctx, session, "", rests, func(t *projector.Tree) ([]record.Draft, error) {
+	t, ticket, err := l.requests.AppendWork(ctx, session, "", rests, func(t *projector.Tree) ([]record.Draft, error) {
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound
@@ -60,11 +60,11 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 		return err
 	case t.Turn == nil:
 		if l.childWaits(t) {
-			return l.dispatchAsked(ctx, t, ticket)
+			return l.requests.DispatchAsked(ctx, t, ticket)
 		}
 	case t.Turn.Stop == nil:
 	case waits || !l.node.DrivenElsewhere(ctx, t):
-		return l.dispatchAsked(ctx, t, ticket)
+		return l.requests.DispatchAsked(ctx, t, ticket)
 	default: // another node has it, if that lives
 		l.takeOverUnlessHeard(session, kind)
 	}

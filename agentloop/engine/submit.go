@@ -73,7 +73,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 		drive.LogCall(ctx, l.opts.Logger, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
 	}
 	attempt, timedOut := 0, false
-	t, err := l.update(ctx, sub.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
+	t, err := l.requests.Update(ctx, sub.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -128,7 +129,7 @@ func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, 
 	ctx, cancel := context.WithTimeout(ctx, expireTimeout)
 	defer cancel()
 	count := func(*Swept) {}
-	t, ticket, err := l.appendWork(ctx, session, "", always, func(t *projector.Tree) ([]record.Draft, error) {
+	t, ticket, err := l.requests.AppendWork(ctx, session, "", request.Always, func(t *projector.Tree) ([]record.Draft, error) {
 		count = func(*Swept) {}
 		switch {
 		case t == nil:
@@ -161,7 +162,7 @@ func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, 
 		return err
 	}
 	if t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Kind == eventlog.StopAbort && !dry {
-		if err := l.dispatchAsked(ctx, t, ticket); err != nil {
+		if err := l.requests.DispatchAsked(ctx, t, ticket); err != nil {
 			return err
 		}
 		if err := l.AwaitStop(ctx, session); err != nil {

@@ -21,7 +21,7 @@ func (l *Loop) tellSuperseded(session, run string) {
 	ctx, cancel := context.WithTimeout(l.ctx, supersededTimeout)
 	defer cancel()
 	reason := "another executor has taken over"
-	_, err := l.update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	_, err := l.requests.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		// One that is not active was taken back, not over.
 		if t == nil || t.StreamStatus.Terminal() || t.Status != projector.SessionActive {
 			return nil, nil

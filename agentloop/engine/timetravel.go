@@ -122,7 +122,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	switch hosted := l.hosted(ctx, t.AgentType); {
+	switch hosted := l.requests.Hosted(ctx, t.AgentType); {
 	case hosted != nil:
 		return Started{}, hosted
 	case l.Executing(ctx, t):
@@ -139,7 +139,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		return Started{}, err
 	}
 	charged := admission.Admission{Quota: l.opts.Quota}
-	if err := charged.Admit(ctx, req.SessionID, t, l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)); err != nil {
+	if err := charged.Admit(ctx, req.SessionID, t, l.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)); err != nil {
 		return Started{}, err
 	}
 	defer charged.Done(nil)
@@ -150,7 +150,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	defer done()
 	var run string
 	marker, err := l.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []record.Draft {
-		facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
+		facts := l.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)
 		run = facts[0].Run
 		l.node.Attach(req.SessionID, run, req.Hooks)
 		return append(facts, l.clock.Resumed(&then.Session, run, req.Mode))
@@ -161,8 +161,8 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		return Started{}, err
 	case marker == nil: // nothing has happened since
 		charged.Done(nil) // request does it
-		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]record.Draft, string, error) {
-			facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
+		return l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) ([]record.Draft, string, error) {
+			facts := l.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)
 			l.node.Attach(req.SessionID, facts[0].Run, req.Hooks)
 			return append(facts, l.clock.Resumed(&t.Session, facts[0].Run, req.Mode)), facts[0].Run, nil
 		})
@@ -170,7 +170,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	if after, err := l.states.Head(ctx, req.SessionID); err == nil { // otherwise it counts once the read models see it
 		charged.Done(after)
 	}
-	l.dispatch(t, ticket)
+	l.requests.Dispatch(t, ticket)
 	return started(req.SessionID, run), nil
 }
 

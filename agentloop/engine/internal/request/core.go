@@ -1,0 +1,175 @@
+// Package request appends what requests ask for, and has it driven.
+package request
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/admission"
+	"github.com/helixd/helixd/agentloop/engine/internal/node"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Core is what all requests of a node use. Queue and Quota may be nil.
+type Core struct {
+	States *snapshot.Store
+	Agents *node.Agents
+	Node   *node.Node
+	Clock  record.Clock
+	Queue  agentloop.Queue
+	Quota  *quota.Quota
+}
+
+// Started names the run that a request began or found.
+type Started struct {
+	SessionID string `json:"sessionId"`
+	StreamID  string `json:"streamId"`
+	RunID     string `json:"runId"`
+}
+
+// Hosted returns ErrUnknownAgent if no node runs the agent.
+func (c *Core) Hosted(ctx context.Context, agentType string) error {
+	_, err := c.InitialState(ctx, agentType)
+	return err
+}
+
+// InitialState returns the initial state of an agent that some node hosts, or
+// ErrUnknownAgent.
+func (c *Core) InitialState(ctx context.Context, agentType string) (state json.RawMessage, err error) {
+	if def := c.Agents.Defs()[agentType]; def != nil {
+		return def.InitialState, nil
+	}
+	if c.Queue == nil || agentType == "" {
+		return nil, agentloop.ErrUnknownAgent
+	}
+	state, hosted, err := c.Queue.Agent(ctx, agentType)
+	if err == nil && !hosted {
+		err = agentloop.ErrUnknownAgent
+	}
+	return state, err
+}
+
+// DispatchAsked is Dispatch for a tree that is on the work list only if it has a
+// ticket: without one it is put there.
+func (c *Core) DispatchAsked(ctx context.Context, t *projector.Tree, ticket uint64) error {
+	if ticket == 0 && !c.Node.Driven(ctx, t) {
+		var err error
+		var done func()
+		if ticket, done, err = c.Node.Announce(ctx, t.AgentType, t.SessionID); err != nil {
+			return err
+		}
+		defer done()
+	}
+	c.Dispatch(t, ticket)
+	return nil
+}
+
+// Dispatch has a tree driven to which something was appended: by the node that
+// holds it, by this one, or by another one if its agent is not here.
+func (c *Core) Dispatch(t *projector.Tree, ticket uint64) {
+	elsewhere := c.Node.HandsOver(t.AgentType) || c.Agents.Defs()[t.AgentType] == nil && !decide.Aborting(&t.Session)
+	if elsewhere && c.Queue != nil && !c.Node.Live(t.SessionID) {
+		c.Node.ForgetRequest(t.SessionID)
+		if claim := t.Claim; claim == nil || !c.Queue.Holds(c.Node.Ctx, claim.Node, t.SessionID, ticket) {
+			c.Queue.Wake(t.AgentType, t.SessionID)
+		}
+		return
+	}
+	c.Node.Start(t.SessionID, ticket)
+}
+
+// Propose returns what to append to a session in state t (nil: there is none),
+// and which run the answer names. It is called again if another writer was first.
+type Propose func(t *projector.Tree) (facts []record.Draft, run string, err error)
+
+// NewRun drafts a run for a request from outside, which may have a place in a
+// trace.
+func (c *Core) NewRun(ctx context.Context, session string, mode eventlog.RunMode, messages []agentloop.Input) []record.Draft {
+	facts := c.Clock.NewRun(session, mode, messages)
+	facts[len(facts)-1].Fact.(*eventlog.RunRequested).TraceParent = tracing.Parent(ctx)
+	return facts
+}
+
+// Do appends what propose makes of the session's state, and has the tree
+// driven. agentType is a new session's.
+func (c *Core) Do(ctx context.Context, session, agentType string, propose Propose) (Started, error) {
+	var run string
+	t, ticket, err := c.AppendWork(ctx, session, agentType, Always, func(t *projector.Tree) (facts []record.Draft, err error) {
+		facts, run, err = propose(t)
+		return facts, err
+	})
+	if err != nil {
+		c.Node.Detach(session, run)
+		return Started{}, err
+	}
+	if err := c.DispatchAsked(ctx, t, ticket); err != nil {
+		return Started{}, err
+	}
+	return Started{SessionID: session, StreamID: session, RunID: run}, nil
+}
+
+// AppendWork is Update for records that give a tree work: the tree is put on the work list
+// before the first append, if it is needed there.
+func (c *Core) AppendWork(
+	ctx context.Context, session, agentType string, needed func(*projector.Tree) bool, propose func(*projector.Tree) ([]record.Draft, error),
+) (t *projector.Tree, ticket uint64, err error) {
+	done := func() {}
+	defer func() { done() }()
+	charged := admission.Admission{Quota: c.Quota}
+	// An append whose outcome is unknown counts as none, until the read models see it.
+	defer func() { charged.Done(t) }()
+	t, err = c.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+		facts, err := propose(t)
+		if err != nil || len(facts) == 0 {
+			return facts, err
+		}
+		if err := charged.Admit(ctx, session, t, facts); err != nil {
+			return nil, err
+		}
+		if ticket != 0 || !needed(t) {
+			return facts, nil
+		}
+		if t != nil && t.AgentType != "" {
+			agentType = t.AgentType
+		}
+		ticket, done, err = c.Node.Announce(ctx, agentType, session)
+		return facts, err
+	})
+	return t, ticket, err
+}
+
+// Update appends what propose makes of the session's state (nil: there is no session),
+// exactly once. It returns the state after that, nil with an error.
+func (c *Core) Update(
+	ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error),
+) (*projector.Tree, error) {
+	if err := eventlog.ValidateClientSessionID(session); err != nil {
+		return nil, err
+	}
+	read := false
+	t, err := c.States.Update(ctx, session, c.Clock.NewID, func(t *projector.Tree) ([]eventlog.Entry, error) {
+		if read = true; c.Node.Ctx.Err() != nil {
+			return nil, agentloop.ErrStopping
+		}
+		facts, err := propose(t)
+		if err != nil {
+			return nil, err
+		}
+		record.SetActor(ctx, facts)
+		return record.Entries(session, facts)
+	})
+	if !read && c.Node.Ctx.Err() != nil { // which explains why the log does not answer
+		return nil, agentloop.ErrStopping
+	}
+	return t, err
+}
+
+// Always is for work that a tree must be on the list for, whatever its state.
+func Always(*projector.Tree) bool { return true }
