@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
@@ -70,7 +70,7 @@ func TestFork(t *testing.T) {
 		id := fmt.Sprint("f", i)
 		got := a.post("/sessions/s/fork", tc.body)
 		require.Equal(t, 200, got.status, got.body)
-		var forked engine.Forked
+		var forked timetravel.Forked
 		got.decode(t, &forked)
 		require.Equal(t, id, forked.SessionID)
 		require.Equal(t, "s", forked.FromSessionID)
@@ -93,7 +93,7 @@ func TestFork(t *testing.T) {
 	require.Contains(t, end.data, `"output":"removed"`)
 	require.Equal(t, head, a.status("s").LatestSequence, "the source is as it was")
 
-	var named engine.Forked
+	var named timetravel.Forked
 	a.post("/sessions/s/fork", `{}`).decode(t, &named)
 	require.Regexp(t, "^fork-", named.SessionID)
 	require.Equal(t, "completed", a.status(named.SessionID).Status)
@@ -103,7 +103,7 @@ func TestFork(t *testing.T) {
 // says what was edited.
 func TestForkEdited(t *testing.T) {
 	a, _ := asked(t)
-	fork := func(id, edit string) (forked engine.Forked, end string) {
+	fork := func(id, edit string) (forked timetravel.Forked, end string) {
 		t.Helper()
 		got := a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q,"edit":%s,"run":true}`, id, edit))
 		require.Equal(t, 200, got.status, got.body)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -264,7 +265,7 @@ func TestATerminatedSubAgentTakesNoMessage(t *testing.T) {
 			released(t, second.loop)
 			check(second, "b")
 
-			_, err = second.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+			_, err = second.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 			require.NoError(t, err)
 			require.True(t, stateOf(t, g.log, "f").Get("f-agent-k").Terminated, "a fork keeps that")
 			var before uint64
@@ -277,7 +278,7 @@ func TestATerminatedSubAgentTakesNoMessage(t *testing.T) {
 					before = r.Sequence
 				}
 			}
-			_, err = second.loop.Rollback(t.Context(), "s", engine.Target{Sequence: before})
+			_, err = second.loop.TimeTravel.Rollback(t.Context(), "s", timetravel.Target{Sequence: before})
 			require.NoError(t, err)
 			require.False(t, stateOf(t, g.log, "s").Get("s-agent-k").Terminated, "a rollback to before it takes it back")
 		})

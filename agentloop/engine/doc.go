@@ -1,6 +1,7 @@
 // Package engine runs agents over a log.
 //
-//	engine             takes requests: starts, resumes, stops, submits, forks, rolls back, sweeps, erases
+//	engine             takes requests: starts, resumes, stops, submits, sweeps, erases
+//	timetravel         forks sessions, and takes them back
 //	internal/request   appends what requests ask for, and has it driven
 //	internal/node      which trees this node drives: claims, tickets, hand-over, suspects
 //	internal/drive     performs what is decided in a tree while it is claimed

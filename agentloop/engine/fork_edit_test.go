@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/verify"
@@ -45,13 +46,13 @@ func handsOn(tool agentloop.Tool, executed *atomic.Int64) agentloop.Agent {
 }
 
 // branch forks s and runs the fork to its end, or until it waits.
-func (g *rig) branch(req engine.ForkRequest) *projector.Tree {
+func (g *rig) branch(req timetravel.ForkRequest) *projector.Tree {
 	g.t.Helper()
 	req.FromSessionID, req.Run = "s", true
-	forked, err := g.loop.Fork(g.t.Context(), req)
+	forked, err := g.loop.TimeTravel.Fork(g.t.Context(), req)
 	require.NoError(g.t, err)
 	require.NotEmpty(g.t, forked.RunID)
-	_, err = g.loop.Fork(g.t.Context(), req)
+	_, err = g.loop.TimeTravel.Fork(g.t.Context(), req)
 	if req.NewSessionID != "" {
 		require.NoError(g.t, err, "the same again")
 	}
@@ -82,22 +83,22 @@ func TestAForkRunsOnWithWhatWasEdited(t *testing.T) {
 	head := stateOf(t, g.log, "s").Head
 	prompt, first := "Other.", 0
 
-	f := g.branch(engine.ForkRequest{NewSessionID: "m", Edit: engine.ForkEdit{Message: &engine.MessageEdit{Content: "Oslo"}}})
+	f := g.branch(timetravel.ForkRequest{NewSessionID: "m", Edit: timetravel.ForkEdit{Message: &timetravel.MessageEdit{Content: "Oslo"}}})
 	puts(t, `Own. {"q":"Oslo"}`, f)
 	require.Equal(t, "Oslo", f.Messages[0].Content)
 	require.Len(t, f.Messages, 4, "the answers to the other message are gone")
 	require.Equal(t, 0, *f.ForkedFrom.Edits.Message)
 	require.EqualValues(t, 2, executed.Load())
 
-	f = g.branch(engine.ForkRequest{NewSessionID: "r", Edit: engine.ForkEdit{
-		ToolResult: &engine.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"sky":"dark"}`)},
+	f = g.branch(timetravel.ForkRequest{NewSessionID: "r", Edit: timetravel.ForkEdit{
+		ToolResult: &timetravel.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"sky":"dark"}`)},
 	}})
 	puts(t, `Own. {"sky":"dark"}`, f)
 	require.Len(t, f.Messages, 4)
 	require.EqualValues(t, 2, executed.Load(), "it has its result")
 
-	f = g.branch(engine.ForkRequest{NewSessionID: "all", Edit: engine.ForkEdit{
-		Message: &engine.MessageEdit{Content: "Bern", Index: &first}, SystemPrompt: &prompt,
+	f = g.branch(timetravel.ForkRequest{NewSessionID: "all", Edit: timetravel.ForkEdit{
+		Message: &timetravel.MessageEdit{Content: "Bern", Index: &first}, SystemPrompt: &prompt,
 	}})
 	puts(t, `Other. {"q":"Bern"}`, f)
 	h, err := g.loop.Execute(t.Context(), engine.StartRequest{SessionID: "all", AgentType: "a", Messages: []agentloop.Input{{Content: "Ulm"}}})
@@ -106,11 +107,11 @@ func TestAForkRunsOnWithWhatWasEdited(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `"Other. {\"q\":\"Ulm\"}"`, string(result.Output), "a later turn has the same prompt")
 	released(t, g.loop)
-	_, err = g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "all", NewSessionID: "again"})
+	_, err = g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "all", NewSessionID: "again"})
 	require.NoError(t, err)
 	require.Equal(t, &prompt, stateOf(t, g.log, "again").SystemPrompt, "so has a fork of the fork")
 
-	f = g.branch(engine.ForkRequest{NewSessionID: "more", Messages: []agentloop.Input{{Content: "Lima"}}})
+	f = g.branch(timetravel.ForkRequest{NewSessionID: "more", Messages: []agentloop.Input{{Content: "Lima"}}})
 	puts(t, `Own. {"q":"Lima"}`, f)
 	require.Len(t, f.Messages, 8, "a new turn")
 
@@ -138,30 +139,30 @@ func TestAForkGivesAWaitingCallItsResult(t *testing.T) {
 			g.start("s", "a", "Rome")
 			g.comes("s", func(s *projector.Tree) bool { return s.Suspended() })
 			released(t, g.loop)
-			edit := engine.ForkEdit{ToolResult: &engine.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"n":1}`)}}
-			puts(t, `Own. {"n":1}`, g.branch(engine.ForkRequest{NewSessionID: "f", Edit: edit}))
-			edit.ToolResult = &engine.ResultEdit{ToolCallID: "c", Error: "no luck"}
-			puts(t, `Own. Error: no luck`, g.branch(engine.ForkRequest{NewSessionID: "e", Edit: edit}))
+			edit := timetravel.ForkEdit{ToolResult: &timetravel.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"n":1}`)}}
+			puts(t, `Own. {"n":1}`, g.branch(timetravel.ForkRequest{NewSessionID: "f", Edit: edit}))
+			edit.ToolResult = &timetravel.ResultEdit{ToolCallID: "c", Error: "no luck"}
+			puts(t, `Own. Error: no luck`, g.branch(timetravel.ForkRequest{NewSessionID: "e", Edit: edit}))
 			require.Zero(t, executed.Load())
 			require.True(t, stateOf(t, g.log, "s").Suspended())
 			if tool.Client {
-				edit.ToolResult = &engine.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`7`)}
+				edit.ToolResult = &timetravel.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`7`)}
 				g.badEdit(edit, "edit.toolResult.result")
 			}
 			// Without a run it waits until it is resumed.
-			edit.ToolResult = &engine.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"n":2}`)}
-			_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "later", Edit: edit})
+			edit.ToolResult = &timetravel.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"n":2}`)}
+			_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "later", Edit: edit})
 			require.NoError(t, err)
 			require.Empty(t, stateOf(t, g.log, "later").Runs)
-			puts(t, `Own. {"n":2}`, g.branch(engine.ForkRequest{NewSessionID: "later", Edit: edit}))
+			puts(t, `Own. {"n":2}`, g.branch(timetravel.ForkRequest{NewSessionID: "later", Edit: edit}))
 		})
 	}
 }
 
 // badEdit has nothing made of a request.
-func (g *rig) badEdit(edit engine.ForkEdit, field string) {
+func (g *rig) badEdit(edit timetravel.ForkEdit, field string) {
 	g.t.Helper()
-	_, err := g.loop.Fork(g.t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "bad", Edit: edit, Run: true})
+	_, err := g.loop.TimeTravel.Fork(g.t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "bad", Edit: edit, Run: true})
 	var problem *eventlog.ValidationError
 	require.ErrorAs(g.t, err, &problem)
 	require.Equal(g.t, field, problem.Field)
@@ -183,9 +184,9 @@ func TestAnEditThatGoesIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	g.comes("s", func(t *projector.Tree) bool { return t.TurnCount == 2 && t.Turn == nil })
 	released(t, g.loop)
-	g.badEdit(engine.ForkEdit{
-		Message:    &engine.MessageEdit{Content: "x"},
-		ToolResult: &engine.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`1`)},
+	g.badEdit(timetravel.ForkEdit{
+		Message:    &timetravel.MessageEdit{Content: "x"},
+		ToolResult: &timetravel.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`1`)},
 	}, "edit.message")
 }
 
@@ -196,19 +197,19 @@ func TestBadEditsMakeNoFork(t *testing.T) {
 	g.ended("s")
 	released(t, g.loop)
 	index := func(i int) *int { return &i }
-	message := func(content string, i *int) engine.ForkEdit {
-		return engine.ForkEdit{Message: &engine.MessageEdit{Content: content, Index: i}}
+	message := func(content string, i *int) timetravel.ForkEdit {
+		return timetravel.ForkEdit{Message: &timetravel.MessageEdit{Content: content, Index: i}}
 	}
-	result := func(call, result, problem string) engine.ForkEdit {
-		e := &engine.ResultEdit{ToolCallID: call, Error: problem}
+	result := func(call, result, problem string) timetravel.ForkEdit {
+		e := &timetravel.ResultEdit{ToolCallID: call, Error: problem}
 		if result != "" {
 			e.Result = json.RawMessage(result)
 		}
-		return engine.ForkEdit{ToolResult: e}
+		return timetravel.ForkEdit{ToolResult: e}
 	}
-	prompt := strings.Repeat("x", engine.MaxSystemPrompt+1)
+	prompt := strings.Repeat("x", timetravel.MaxSystemPrompt+1)
 	for _, c := range []struct {
-		edit  engine.ForkEdit
+		edit  timetravel.ForkEdit
 		field string
 	}{
 		{message("", nil), "edit.message.content"},
@@ -224,40 +225,40 @@ func TestBadEditsMakeNoFork(t *testing.T) {
 		{result("c", strings.Repeat("[", 2000)+strings.Repeat("]", 2000), ""), "edit.toolResult.result"},
 		{result("c", `"`+strings.Repeat("x", engine.MaxSubmittedResult)+`"`, ""), "edit.toolResult.result"},
 		{result("c", "", strings.Repeat("x", engine.MaxSubmittedError+1)), "edit.toolResult.error"},
-		{engine.ForkEdit{SystemPrompt: &prompt}, "edit.systemPrompt"},
-		{engine.ForkEdit{Message: message("x", nil).Message, ToolResult: result("c", `1`, "").ToolResult}, "edit.toolResult.toolCallId"}, // gone with the answer
+		{timetravel.ForkEdit{SystemPrompt: &prompt}, "edit.systemPrompt"},
+		{timetravel.ForkEdit{Message: message("x", nil).Message, ToolResult: result("c", `1`, "").ToolResult}, "edit.toolResult.toolCallId"}, // gone with the answer
 	} {
 		g.badEdit(c.edit, c.field)
 	}
 	ctx := t.Context()
 	short := "x"
 	for _, c := range []struct {
-		req  engine.ForkRequest
+		req  timetravel.ForkRequest
 		want error
 	}{
-		{engine.ForkRequest{Run: true}, agentloop.ErrNothingToResume},
-		{engine.ForkRequest{Run: true, Edit: engine.ForkEdit{SystemPrompt: &short}}, agentloop.ErrNothingToResume},
+		{timetravel.ForkRequest{Run: true}, agentloop.ErrNothingToResume},
+		{timetravel.ForkRequest{Run: true, Edit: timetravel.ForkEdit{SystemPrompt: &short}}, agentloop.ErrNothingToResume},
 	} {
 		c.req.FromSessionID, c.req.NewSessionID = "s", "bad"
-		_, err := g.loop.Fork(ctx, c.req)
+		_, err := g.loop.TimeTravel.Fork(ctx, c.req)
 		require.ErrorIs(t, err, c.want)
 	}
 	var problem *eventlog.ValidationError
-	_, err := g.loop.Fork(ctx, engine.ForkRequest{FromSessionID: "s", NewSessionID: "bad", Messages: []agentloop.Input{{Content: "x"}}})
+	_, err := g.loop.TimeTravel.Fork(ctx, timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "bad", Messages: []agentloop.Input{{Content: "x"}}})
 	require.ErrorAs(t, err, &problem)
 	_, err = g.log.Head(ctx, "bad")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 
-	g.branch(engine.ForkRequest{NewSessionID: "f", Edit: message("Oslo", nil)})
-	for _, other := range []engine.ForkEdit{{}, message("Bern", nil), {SystemPrompt: &short}} {
-		_, err := g.loop.Fork(ctx, engine.ForkRequest{FromSessionID: "s", NewSessionID: "f", Edit: other})
+	g.branch(timetravel.ForkRequest{NewSessionID: "f", Edit: message("Oslo", nil)})
+	for _, other := range []timetravel.ForkEdit{{}, message("Bern", nil), {SystemPrompt: &short}} {
+		_, err := g.loop.TimeTravel.Fork(ctx, timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f", Edit: other})
 		require.ErrorIs(t, err, agentloop.ErrSessionExists)
 	}
 	released(t, g.loop)
 	_, err = g.log.Erase(ctx, "s")
 	require.NoError(t, err)
-	g.branch(engine.ForkRequest{NewSessionID: "f", Edit: message("Oslo", nil)})
-	_, err = g.loop.Fork(ctx, engine.ForkRequest{FromSessionID: "s", NewSessionID: "f", Edit: message("Bern", nil)})
+	g.branch(timetravel.ForkRequest{NewSessionID: "f", Edit: message("Oslo", nil)})
+	_, err = g.loop.TimeTravel.Fork(ctx, timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f", Edit: message("Bern", nil)})
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
@@ -267,7 +268,7 @@ func TestAForkAnswersWhatHadFailed(t *testing.T) {
 	g := newRig(t, handsOn(agentloop.Tool{Name: "look"}, new(atomic.Int64)))
 	g.start("s", "a", "break")
 	require.Equal(t, projector.SessionFailed, g.ended("s").Status)
-	f := g.branch(engine.ForkRequest{NewSessionID: "f", Edit: engine.ForkEdit{Message: &engine.MessageEdit{Content: "Rome"}}})
+	f := g.branch(timetravel.ForkRequest{NewSessionID: "f", Edit: timetravel.ForkEdit{Message: &timetravel.MessageEdit{Content: "Rome"}}})
 	require.Equal(t, projector.SessionCompleted, f.Status)
 	puts(t, `Own. {"q":"Rome"}`, f)
 }
@@ -280,8 +281,8 @@ func TestAForkEndsWithAnEditedOutput(t *testing.T) {
 	g.start("s", "a", "Rome")
 	require.JSONEq(t, `{"q":"Rome"}`, string(g.ended("s").Output))
 	released(t, g.loop)
-	f := g.branch(engine.ForkRequest{NewSessionID: "f", Edit: engine.ForkEdit{
-		ToolResult: &engine.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"q":"Oslo"}`)},
+	f := g.branch(timetravel.ForkRequest{NewSessionID: "f", Edit: timetravel.ForkEdit{
+		ToolResult: &timetravel.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"q":"Oslo"}`)},
 	}})
 	require.JSONEq(t, `{"q":"Oslo"}`, string(f.Output))
 	require.EqualValues(t, 1, executed.Load())
@@ -295,7 +296,7 @@ func TestAnEditedOutputFitsTheAgentsSchema(t *testing.T) {
 	g.start("s", "a", "Rome")
 	require.JSONEq(t, `{"q":"Rome"}`, string(g.ended("s").Output))
 	released(t, g.loop)
-	g.badEdit(engine.ForkEdit{ToolResult: &engine.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"q":1}`)}}, "edit.toolResult.result")
+	g.badEdit(timetravel.ForkEdit{ToolResult: &timetravel.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"q":1}`)}}, "edit.toolResult.result")
 }
 
 // A sub-agent's call is edited by its own id; the one that waits for the
@@ -306,9 +307,9 @@ func TestAForkEditsASubAgentsCall(t *testing.T) {
 	g.start("s", "boss", "go")
 	g.comes("s", func(t *projector.Tree) bool { return t.Suspended() })
 	released(t, g.loop)
-	g.badEdit(engine.ForkEdit{ToolResult: &engine.ResultEdit{ToolCallID: "k", Result: json.RawMessage(`1`)}}, "edit.toolResult.toolCallId")
-	f := g.branch(engine.ForkRequest{NewSessionID: "f", Edit: engine.ForkEdit{
-		ToolResult: &engine.ResultEdit{ToolCallID: "call-ask", Result: json.RawMessage(`1`)},
+	g.badEdit(timetravel.ForkEdit{ToolResult: &timetravel.ResultEdit{ToolCallID: "k", Result: json.RawMessage(`1`)}}, "edit.toolResult.toolCallId")
+	f := g.branch(timetravel.ForkRequest{NewSessionID: "f", Edit: timetravel.ForkEdit{
+		ToolResult: &timetravel.ResultEdit{ToolCallID: "call-ask", Result: json.RawMessage(`1`)},
 	}})
 	require.Equal(t, projector.SessionCompleted, f.Status)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -39,7 +40,7 @@ func TestANonBlockingSubAgentGoesOnInAFork(t *testing.T) {
 		agentloop.Agent{Name: "kid", Model: saysWhen("Worked.", may)})
 	g.start("s", "boss", "go")
 	g.comes("s", func(t *projector.Tree) bool { return t.Suspended() })
-	_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+	_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 	require.NoError(t, err)
 	g.answerAsk("f")
 	close(may)
@@ -56,7 +57,7 @@ func TestAForkMayHaveALongID(t *testing.T) {
 		g := newRig(t, handsOver("boss"), asker())
 		g.start(c.from, "boss", "go")
 		g.comes(c.from, func(t *projector.Tree) bool { return t.Suspended() })
-		_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: c.from, NewSessionID: c.to})
+		_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: c.from, NewSessionID: c.to})
 		require.NoError(t, err)
 		g.answerAsk(c.to)
 		state := g.ended(c.to)
@@ -73,8 +74,8 @@ func TestAForkOutlivesItsOrigin(t *testing.T) {
 	g.start("s", "a", "hi")
 	head := g.ended("s").Head
 	released(t, g.loop)
-	at := engine.Target{CheckpointID: stateOf(t, g.log, "s").LatestCheckpoint().ID}
-	execute := func(branch engine.ForkRequest) error {
+	at := timetravel.Target{CheckpointID: stateOf(t, g.log, "s").LatestCheckpoint().ID}
+	execute := func(branch timetravel.ForkRequest) error {
 		h, err := g.loop.Execute(t.Context(), engine.StartRequest{
 			SessionID: "f", AgentType: "a", Messages: []agentloop.Input{{Content: "and?"}}, Branch: &branch,
 		})
@@ -83,7 +84,7 @@ func TestAForkOutlivesItsOrigin(t *testing.T) {
 		}
 		return err
 	}
-	origin := engine.ForkRequest{FromSessionID: "s", At: at}
+	origin := timetravel.ForkRequest{FromSessionID: "s", At: at}
 	require.NoError(t, execute(origin))
 	forkedFrom := stateOf(t, g.log, "f").ForkedFrom
 	require.Less(t, forkedFrom.Sequence, head)
@@ -92,13 +93,13 @@ func TestAForkOutlivesItsOrigin(t *testing.T) {
 
 	require.NoError(t, execute(origin))
 	require.Len(t, stateOf(t, g.log, "f").Runs, 2)
-	require.NoError(t, execute(engine.ForkRequest{FromSessionID: "s", At: engine.Target{Sequence: forkedFrom.Sequence}}))
-	for _, other := range []engine.ForkRequest{
+	require.NoError(t, execute(timetravel.ForkRequest{FromSessionID: "s", At: timetravel.Target{Sequence: forkedFrom.Sequence}}))
+	for _, other := range []timetravel.ForkRequest{
 		{FromSessionID: "other"},
-		{FromSessionID: "s", At: engine.Target{Sequence: head}},
+		{FromSessionID: "s", At: timetravel.Target{Sequence: head}},
 	} {
 		require.ErrorIs(t, execute(other), eventlog.ErrSessionNotFound)
 	}
-	_, err = g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", At: at, NewSessionID: "new"})
+	_, err = g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", At: at, NewSessionID: "new"})
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }

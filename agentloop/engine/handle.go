@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -33,7 +34,7 @@ func (l *Loop) Handle(ctx context.Context, session string) (*Handle, error) {
 	if run == nil {
 		return nil, agentloop.ErrNothingToResume
 	}
-	return l.handle(started(session, run.RunID)), nil
+	return l.handle(request.Begun(session, run.RunID)), nil
 }
 
 // Result is how a run has ended, or why it waits.

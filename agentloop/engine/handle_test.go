@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -172,7 +173,7 @@ func TestARollbackEndsTheStreamOfARunThatItTakesBack(t *testing.T) {
 	for c, err := range second.Stream(ctx, 0) {
 		require.NoError(t, err)
 		if last = c.Chunk; last.Type() == "text_delta" {
-			_, err = g.loop.Rollback(ctx, "s", engine.Target{Sequence: waiting})
+			_, err = g.loop.TimeTravel.Rollback(ctx, "s", timetravel.Target{Sequence: waiting})
 			require.NoError(t, err)
 		}
 	}

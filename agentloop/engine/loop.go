@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/node"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -81,6 +82,9 @@ type Loop struct {
 	workspaces plan.Providers
 	files      *files.Files
 
+	// TimeTravel goes back in sessions, and forks them.
+	TimeTravel *timetravel.History
+
 	node     *node.Node
 	requests *request.Core
 	ctx      context.Context // ends with ErrStopping
@@ -139,8 +143,9 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	l.node = node.New(l.host, l.states, l.opts.Queue, l.agents, l.tellSuperseded)
 	l.ctx = l.node.Ctx
 	l.requests = &request.Core{
-		States: l.states, Agents: l.agents, Node: l.node, Clock: l.clock, Queue: l.opts.Queue, Quota: l.opts.Quota,
+		Log: log, States: l.states, Agents: l.agents, Node: l.node, Clock: l.clock, Queue: l.opts.Queue, Quota: l.opts.Quota,
 	}
+	l.TimeTravel = timetravel.New(l.requests, l.files)
 	return l, nil
 }
 

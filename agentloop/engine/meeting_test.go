@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -211,7 +212,7 @@ func TestAForkKeepsASubAgentTerminated(t *testing.T) {
 			at = r.Sequence
 		}
 	}
-	_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", At: engine.Target{Sequence: at}, NewSessionID: "f"})
+	_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", At: timetravel.Target{Sequence: at}, NewSessionID: "f"})
 	require.NoError(t, err)
 	_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "f"})
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -42,7 +43,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 	if len(req.Messages) == 0 {
 		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "is required"}
 	}
-	if err := checkInputs(req.Messages); err != nil {
+	if err := request.CheckInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
 	messages := slices.Clone(req.Messages)

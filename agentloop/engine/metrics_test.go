@@ -16,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -148,7 +149,7 @@ func TestMetricsOfWorkspaces(t *testing.T) {
 	))
 	g.start("s", "coder", "go")
 	g.ended("s")
-	_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+	_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 	require.NoError(t, err)
 	_, err = g.loop.Erase(t.Context(), "f")
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
@@ -95,7 +96,7 @@ func TestWhatWasClosedNeverComesBack(t *testing.T) {
 		{"without", "s", false, false, goOn},
 		{"behind a failure", "s", true, true, goOn},
 		{"in a fork", "f", true, false, func(t *testing.T, g *rig) {
-			_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f", Run: true, Messages: again})
+			_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f", Run: true, Messages: again})
 			require.NoError(t, err)
 		}},
 	} {
@@ -182,7 +183,7 @@ func TestAnErasureTellsOfFilesElsewhere(t *testing.T) {
 			return g.loop.Erase(t.Context(), "s")
 		},
 		"of a fork": func(t *testing.T, g *rig, s *shelf) (eventlog.Erasure, error) {
-			_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+			_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 			require.NoError(t, err)
 			s.fails = func(what string) error {
 				if what == "adopt" {

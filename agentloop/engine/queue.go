@@ -22,7 +22,7 @@ func (l *Loop) InitialState(agentType string) (state json.RawMessage, hosted boo
 // Executing reports whether the root's run continues: it is open, and a node
 // drives it.
 func (l *Loop) Executing(ctx context.Context, t *projector.Tree) bool {
-	return t.Running() && l.Driven(ctx, t)
+	return l.node.Executing(ctx, t)
 }
 
 // Erase erases a session (see [eventlog.Log]) with its workspaces and with what

@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -36,16 +37,16 @@ func TestARefusedForkCopiesNothing(t *testing.T) {
 			_, err = h.Result(t.Context())
 			require.NoError(t, err)
 			q.Set(quota.Tenants{Default: limits})
-			req := engine.ForkRequest{FromSessionID: "s", NewSessionID: "f", Run: run}
+			req := timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f", Run: run}
 			if run {
 				req.Messages = []agentloop.Input{{Content: "more"}}
 			}
-			_, err = g.loop.Fork(t.Context(), req)
+			_, err = g.loop.TimeTravel.Fork(t.Context(), req)
 			var over *quota.Exceeded
 			require.ErrorAs(t, err, &over, name)
 			require.Zero(t, s.adopted.Load(), name)
 			q.Set(quota.Tenants{Default: quota.Limits{Sessions: 2, Bytes: 1 << 20}})
-			_, err = g.loop.Fork(t.Context(), req)
+			_, err = g.loop.TimeTravel.Fork(t.Context(), req)
 			require.NoError(t, err, name)
 			require.NotZero(t, s.adopted.Load(), name)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -228,8 +229,8 @@ func TestAForkWithAnotherQuestionRecallsAnew(t *testing.T) {
 	})
 	g.start("s", "a", "tea")
 	g.ended("s")
-	_, err := g.loop.Fork(t.Context(), engine.ForkRequest{
-		FromSessionID: "s", NewSessionID: "f", Run: true, Edit: engine.ForkEdit{Message: &engine.MessageEdit{Content: "coffee"}},
+	_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{
+		FromSessionID: "s", NewSessionID: "f", Run: true, Edit: timetravel.ForkEdit{Message: &timetravel.MessageEdit{Content: "coffee"}},
 	})
 	require.NoError(t, err)
 	state := g.ended("f")
@@ -238,7 +239,7 @@ func TestAForkWithAnotherQuestionRecallsAnew(t *testing.T) {
 
 	// One that continues as it was keeps what was recalled.
 	at := 1
-	_, err = g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "g", Run: true, MessageIndex: &at})
+	_, err = g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "g", Run: true, MessageIndex: &at})
 	require.NoError(t, err)
 	require.Equal(t, []string{"tea"}, func() []string { s := g.ended("g"); return s.RecalledIDs() }())
 	require.Empty(t, g.recalled("g"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/remote"
@@ -175,7 +176,7 @@ func TestARemoteCallKeepsItsIdBeyondAProcess(t *testing.T) {
 			at = r.Sequence
 		}
 	}
-	_, err = second.loop.Rollback(t.Context(), "s", engine.Target{Sequence: at})
+	_, err = second.loop.TimeTravel.Rollback(t.Context(), "s", timetravel.Target{Sequence: at})
 	require.NoError(t, err)
 	run, err := second.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)

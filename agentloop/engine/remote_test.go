@@ -18,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/remote"
@@ -451,7 +452,7 @@ func TestAForkAsksItsOwnRemoteAgent(t *testing.T) {
 	here.followed(m)
 	require.NoError(t, here.loop.Interrupt(t.Context(), "s", "wait"))
 	require.NoError(t, here.loop.AwaitStop(t.Context(), "s"))
-	_, err := here.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+	_, err := here.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 	require.NoError(t, err)
 	close(m.goOn)
 	_, err = here.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "f"})
@@ -477,7 +478,7 @@ func TestARollbackIntoARemoteCallTakesItsStreamOverAgain(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(places), 3)
 	for _, at := range places {
-		_, err := here.loop.Rollback(t.Context(), "s", engine.Target{Sequence: at})
+		_, err := here.loop.TimeTravel.Rollback(t.Context(), "s", timetravel.Target{Sequence: at})
 		require.NoError(t, err)
 		began, err := here.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
 		require.NoError(t, err)

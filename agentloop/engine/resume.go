@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -50,12 +53,14 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 			req.Mode = eventlog.ModeWithMessage
 		}
 	}
-	if err := checkInputs(req.Messages); err != nil {
+	if err := request.CheckInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
 	switch req.Mode {
 	case eventlog.ModeFromCheckpoint, eventlog.ModeRetry:
-		return l.rewind(ctx, req)
+		return l.TimeTravel.Rewind(ctx, timetravel.RewindRequest{
+			SessionID: req.SessionID, Mode: req.Mode, CheckpointID: req.CheckpointID, Turn: req.Turn, Messages: req.Messages, Hooks: req.Hooks,
+		})
 	case eventlog.ModeContinue, eventlog.ModeWithMessage, eventlog.ModeWithConfirmation:
 	default:
 		return Started{}, &eventlog.ValidationError{Field: "mode", Reason: "is no mode of resuming"}
@@ -156,8 +161,11 @@ type CanResume struct {
 // continue.
 func (l *Loop) CanResume(ctx context.Context, session string, mode eventlog.RunMode) (CanResume, error) {
 	t, err := l.states.Head(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return CanResume{Reason: err.Error()}, nil
+	}
 	if err != nil {
-		return CanResume{Reason: err.Error()}, ignoreNotFound(err)
+		return CanResume{Reason: err.Error()}, err
 	}
 	answer := CanResume{State: t}
 	switch back := mode == eventlog.ModeFromCheckpoint || mode == eventlog.ModeRetry; {

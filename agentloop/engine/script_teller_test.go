@@ -17,6 +17,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -211,8 +212,8 @@ func (te *teller) branch(ctx context.Context, loop *engine.Loop, rest string) (s
 }
 
 // forkRequest reads where to fork and cuts it off.
-func (te *teller) forkRequest(ctx context.Context, rest *string) engine.ForkRequest {
-	req := engine.ForkRequest{FromSessionID: te.id()}
+func (te *teller) forkRequest(ctx context.Context, rest *string) timetravel.ForkRequest {
+	req := timetravel.ForkRequest{FromSessionID: te.id()}
 	word, after, _ := strings.Cut(*rest, " ")
 	switch {
 	case word == "":
@@ -228,9 +229,9 @@ func (te *teller) forkRequest(ctx context.Context, rest *string) engine.ForkRequ
 }
 
 // target reads a checkpoint's name, or TYPE#N: the N-th record of a type.
-func (te *teller) target(ctx context.Context, word string) engine.Target {
+func (te *teller) target(ctx context.Context, word string) timetravel.Target {
 	if strings.HasPrefix(word, "cp") {
-		return engine.Target{CheckpointID: te.names.real(te.session, word)}
+		return timetravel.Target{CheckpointID: te.names.real(te.session, word)}
 	}
 	typ, nth, found := strings.Cut(word, "#")
 	n := 1
@@ -241,12 +242,12 @@ func (te *teller) target(ctx context.Context, word string) engine.Target {
 		require.NoError(te.t, err)
 		if r.Type == typ {
 			if n--; n == 0 {
-				return engine.Target{Sequence: r.Sequence}
+				return timetravel.Target{Sequence: r.Sequence}
 			}
 		}
 	}
 	te.t.Fatalf("there is no record %s", word)
-	return engine.Target{}
+	return timetravel.Target{}
 }
 
 func (te *teller) number(s string) int {
@@ -327,7 +328,7 @@ func (te *teller) stale(ctx context.Context, _ *engine.Loop, run string) (string
 }
 
 func (te *teller) rollback(ctx context.Context, loop *engine.Loop, rest string) (string, error) {
-	marker, err := loop.Rollback(ctx, te.id(), te.target(ctx, rest))
+	marker, err := loop.TimeTravel.Rollback(ctx, te.id(), te.target(ctx, rest))
 	if err == nil && marker == nil {
 		return "nothing to take back", nil
 	}
@@ -338,7 +339,7 @@ func (te *teller) fork(ctx context.Context, loop *engine.Loop, rest string) (str
 	session, rest, _ := strings.Cut(rest, " ")
 	req := te.forkRequest(ctx, &rest)
 	req.NewSessionID = te.prefix + session
-	f, err := loop.Fork(ctx, req)
+	f, err := loop.TimeTravel.Fork(ctx, req)
 	if err != nil {
 		return "", err
 	}
@@ -368,7 +369,7 @@ func (te *teller) result(ctx context.Context, loop *engine.Loop, _ string) (stri
 }
 
 func (te *teller) checkpoints(ctx context.Context, loop *engine.Loop, _ string) (string, error) {
-	all, total, err := loop.Checkpoints(ctx, te.id(), 50, 0)
+	all, total, err := loop.TimeTravel.Checkpoints(ctx, te.id(), 50, 0)
 	said := fmt.Sprintf("%d in all\n", total)
 	for _, cp := range all {
 		said += fmt.Sprintf("%s of %s: step %d, %d messages, %s\n", cp.ID, cp.RunID, cp.StepCount, cp.MessageCount, cp.Status)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -175,7 +176,7 @@ func TestASessionThatWasRolledBackToItsBeginningStartsAgain(t *testing.T) {
 		first = r.Sequence
 		break
 	}
-	_, err := g.loop.Rollback(t.Context(), "s", engine.Target{Sequence: first})
+	_, err := g.loop.TimeTravel.Rollback(t.Context(), "s", timetravel.Target{Sequence: first})
 	require.NoError(t, err)
 	can, err := g.loop.CanResume(t.Context(), "s", "")
 	require.NoError(t, err)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -25,7 +27,7 @@ type StartRequest struct {
 	Metadata map[string]string
 	// Branch makes the session a fork of another one, if it is new (Execute
 	// only).
-	Branch *ForkRequest
+	Branch *timetravel.ForkRequest
 	// Hooks, if set, are notified of the run that the request begins, while this
 	// process drives it.
 	Hooks *agentloop.Hooks
@@ -72,7 +74,7 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 		branch := *req.Branch
 		branch.NewSessionID = req.SessionID
 		branch.Run, branch.Messages = false, nil // it runs below
-		if _, err := l.Fork(ctx, branch); err != nil {
+		if _, err := l.TimeTravel.Fork(ctx, branch); err != nil {
 			return nil, err
 		}
 	}
@@ -105,7 +107,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 	if len(req.Messages) == 0 {
 		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "is required"}
 	}
-	if err := checkInputs(req.Messages); err != nil {
+	if err := request.CheckInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
 	return l.requests.Do(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []record.Draft, run string, err error) {

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -99,9 +99,9 @@ func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 	l.node.Begin(func() {
 		ctx, cancel := context.WithTimeout(l.ctx, stopGrace)
 		defer cancel()
-		_, err := l.await(ctx, session, func(t *projector.Tree) bool {
+		_, err := l.requests.Await(ctx, session, func(t *projector.Tree) bool {
 			heard := kind == eventlog.StopInterrupt && t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Heard
-			return heard || stopped(t)
+			return heard || request.Stopped(t)
 		})
 		if err != nil && l.ctx.Err() == nil {
 			l.node.Take(session, 0, kind == eventlog.StopAbort)
@@ -113,46 +113,15 @@ func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 // the whole tree: a run that was suspended has ended before its session has
 // stopped, and a sub-agent may have outlived its parent's turn.
 func (l *Loop) AwaitStop(ctx context.Context, session string) error {
-	_, err := l.await(ctx, session, stopped)
+	_, err := l.requests.Await(ctx, session, request.Stopped)
 	return err
-}
-
-func stopped(t *projector.Tree) bool { return !slices.ContainsFunc(t.Sessions(), stopWanted) }
-
-// stopWanted reports whether a wish to stop has not been met. A further run
-// voids it.
-func stopWanted(s *projector.Session) bool {
-	if s.Turn == nil || s.Turn.Stop == nil {
-		return false
-	}
-	return s.Turn.Stop.Kind == eventlog.StopAbort || s.Status == projector.SessionActive
 }
 
 // awaitRun returns the state in which a run is finished or waits, or is not the
 // last one any more.
 func (l *Loop) awaitRun(ctx context.Context, session, run string) (*projector.Tree, error) {
-	return l.await(ctx, session, func(t *projector.Tree) bool {
+	return l.requests.Await(ctx, session, func(t *projector.Tree) bool {
 		last := t.CurrentRun()
 		return last == nil || !t.Running() || last.RunID != run
 	})
-}
-
-// await follows the session until its state is as wanted.
-func (l *Loop) await(ctx context.Context, session string, wanted func(*projector.Tree) bool) (*projector.Tree, error) {
-	t, err := l.states.Head(ctx, session)
-	if err != nil {
-		return nil, err
-	}
-	if wanted(t) {
-		return t, nil
-	}
-	for r, err := range l.log.Follow(ctx, session, t.Head) {
-		if err != nil {
-			return nil, err
-		}
-		if projector.Apply(t, r); wanted(t) {
-			return t, nil
-		}
-	}
-	return nil, context.Cause(ctx)
 }

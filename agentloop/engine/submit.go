@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -16,8 +17,8 @@ import (
 
 // Limits of a submission, in bytes.
 const (
-	MaxSubmittedResult = 1 << 20
-	MaxSubmittedError  = 8 << 10
+	MaxSubmittedResult = request.MaxSubmittedResult
+	MaxSubmittedError  = request.MaxSubmittedError
 )
 
 // Submission answers a call that waits. The
@@ -118,27 +119,15 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 // check refuses what no call takes.
 func (sub Submission) check() error {
 	bad := func(field, reason string) error { return &eventlog.ValidationError{Field: field, Reason: reason} }
-	if err := eventlog.ValidateID(sub.ToolCallID); err != nil {
+	switch {
+	case eventlog.ValidateID(sub.ToolCallID) != nil:
 		return bad("toolCallId", "must be a valid id")
-	}
-	switch sub.Kind {
-	case eventlog.SubmitClientResult:
-		switch {
-		case (sub.Result != nil) == (sub.Error != ""):
-			return bad("result", "exactly one of result and error is required")
-		case len(sub.Result) > MaxSubmittedResult:
-			return bad("result", fmt.Sprintf("has more than %d bytes", MaxSubmittedResult))
-		case len(sub.Error) > MaxSubmittedError:
-			return bad("error", fmt.Sprintf("has more than %d bytes", MaxSubmittedError))
-		case sub.Result != nil && !json.Valid(sub.Result):
-			return bad("result", "must be JSON")
-		}
-	case eventlog.SubmitApproval:
-		if len(sub.Reason) > MaxSubmittedError {
-			return bad("reason", fmt.Sprintf("has more than %d bytes", MaxSubmittedError))
-		}
-	default:
+	case sub.Kind == eventlog.SubmitClientResult:
+		return request.CheckResult(sub.ToolCallID, sub.Result, sub.Error)
+	case sub.Kind != eventlog.SubmitApproval:
 		return bad("kind", "must be client-tool-result or approval-response")
+	case len(sub.Reason) > MaxSubmittedError:
+		return bad("reason", fmt.Sprintf("has more than %d bytes", MaxSubmittedError))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -149,15 +150,15 @@ func TestUsageOfATree(t *testing.T) {
 	sumsOfEntries(t, g.loop, sum)
 
 	// What was used was used; who starts again starts at zero.
-	page, _, err := g.loop.Checkpoints(ctx, "s", 1, 0)
+	page, _, err := g.loop.TimeTravel.Checkpoints(ctx, "s", 1, 0)
 	require.NoError(t, err)
-	_, err = g.loop.Rollback(ctx, "s", engine.Target{CheckpointID: page[0].ID})
+	_, err = g.loop.TimeTravel.Rollback(ctx, "s", timetravel.Target{CheckpointID: page[0].ID})
 	require.NoError(t, err)
 	back, err := g.loop.Usage(ctx, "s")
 	require.NoError(t, err)
 	require.Equal(t, sum.Totals, back.Totals)
 	sumsOfEntries(t, g.loop, back)
-	fork, err := g.loop.Fork(ctx, engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+	fork, err := g.loop.TimeTravel.Fork(ctx, timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 	require.NoError(t, err)
 	none, err := g.loop.Usage(ctx, fork.SessionID)
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/verify"
@@ -220,7 +221,7 @@ func TestAWorkspaceOfAnotherKind(t *testing.T) {
 		return script(turn).Generate(ctx, model.Request{}, emit)
 	})
 	g = newSpaceRig(t, log, other, engine.Options{}, agent)
-	_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+	_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 	var wiring *agentloop.WorkspaceWiringError
 	require.ErrorAs(t, err, &wiring)
 	h, err := g.loop.Execute(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "coder", Messages: []agentloop.Input{{Content: "again"}}})
@@ -356,7 +357,7 @@ func TestARollbackWaitsForWhatStillWrites(t *testing.T) {
 	g.start("s", "coder", "go")
 	<-began
 	first := stateOf(t, g.log, "s").Checkpoints[0].ID
-	_, err := g.loop.Rollback(t.Context(), "s", engine.Target{CheckpointID: first})
+	_, err := g.loop.TimeTravel.Rollback(t.Context(), "s", timetravel.Target{CheckpointID: first})
 	require.NoError(t, err)
 	_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)
@@ -381,7 +382,7 @@ func TestAForkOfARunThatWaitsHasItsFiles(t *testing.T) {
 	g.start("s", "coder", "go")
 	require.Eventually(t, func() bool { return !g.loop.Live("s") && stateOf(t, g.log, "s").Waits() }, time.Minute, time.Millisecond)
 	for range 2 {
-		_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+		_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 1, s.adopted.Load(), "a fork that is there is not made again")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/eventlog"
@@ -119,7 +120,7 @@ func TestAForkIsToldWhatWasNotSaved(t *testing.T) {
 			))
 			g.start("s", "coder", "go")
 			g.ended("s")
-			_, err := g.loop.Fork(t.Context(), engine.ForkRequest{
+			_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{
 				FromSessionID: "s", NewSessionID: "f", Run: true, Messages: []agentloop.Input{{Content: "again"}},
 			})
 			require.NoError(t, err)
@@ -147,7 +148,7 @@ func TestAForkOfWhatWasNeverOpened(t *testing.T) {
 	))
 	g.start("s", "coder", "go")
 	first := g.ended("s").Checkpoints[0].ID
-	_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: engine.Target{CheckpointID: first}, Run: true})
+	_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: timetravel.Target{CheckpointID: first}, Run: true})
 	require.NoError(t, err)
 	require.Equal(t, `{"exitCode":0,"stdout":"y","stderr":""}`, toolResults(g.ended("f"))["b"])
 }
@@ -193,7 +194,7 @@ func TestARollbackIsToldWhatWasNotSaved(t *testing.T) {
 				"d", "workspace_run", `{"command":"append d log"}`,
 			))
 			g.start("s", "coder", "go")
-			_, err := g.loop.Rollback(t.Context(), "s", engine.Target{Sequence: tt.to(g.ended("s"))})
+			_, err := g.loop.TimeTravel.Rollback(t.Context(), "s", timetravel.Target{Sequence: tt.to(g.ended("s"))})
 			require.NoError(t, err)
 			_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
 			require.NoError(t, err)
@@ -221,7 +222,7 @@ func TestAForkWhoseSnapshotIsGone(t *testing.T) {
 	first := g.ended("s").Checkpoints[0].ID
 	_, err = p.Remove(t.Context(), "s")
 	require.NoError(t, err)
-	_, err = g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: engine.Target{CheckpointID: first}, Run: true})
+	_, err = g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: timetravel.Target{CheckpointID: first}, Run: true})
 	require.NoError(t, err)
 	fork := toolResults(g.ended("f"))
 	require.Equal(t, "the files of the workspace are lost: it is empty now", fork["b"])
@@ -239,7 +240,7 @@ func TestFilesWithoutSnapshots(t *testing.T) {
 	g := newSpaceRig(t, memory.New(), s, engine.Options{}, coding(turn("a"), turn("b"), turn("c"), scripted.Turn{Text: "Done."}))
 	g.start("s", "coder", "go")
 	first := g.ended("s").Checkpoints[0].ID
-	_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: engine.Target{CheckpointID: first}, Run: true})
+	_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: timetravel.Target{CheckpointID: first}, Run: true})
 	require.NoError(t, err)
 	fork := g.ended("f")
 	require.Contains(t, toolResults(fork)["b"], "this workspace keeps no snapshots, and is empty")

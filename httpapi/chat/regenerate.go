@@ -7,6 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
@@ -40,7 +41,7 @@ func (c *chat) regenerate(ctx context.Context) (portion, error) {
 		})
 		return reply, err
 	}
-	if _, err = c.s.loop.Rollback(ctx, c.body.session, engine.Target{Sequence: run.StartSequence}); err != nil {
+	if _, err = c.s.loop.TimeTravel.Rollback(ctx, c.body.session, timetravel.Target{Sequence: run.StartSequence}); err != nil {
 		return portion{}, err
 	}
 	return reply, c.goOn(ctx)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
@@ -21,7 +21,7 @@ func (s *Routes) Rollback(w http.ResponseWriter, r *web.Request) error {
 		return err
 	}
 	at := targetOf(body)
-	if at == (engine.Target{}) {
+	if at == (timetravel.Target{}) {
 		body.Fail("checkpointId", "or sequence is required")
 	}
 	if *body.Err != nil {
@@ -29,7 +29,7 @@ func (s *Routes) Rollback(w http.ResponseWriter, r *web.Request) error {
 	}
 	ctx, cancel := r.Detached()
 	defer cancel()
-	marker, err := s.loop.Rollback(ctx, r.Session, at)
+	marker, err := s.loop.TimeTravel.Rollback(ctx, r.Session, at)
 	if err != nil {
 		return asTarget(err)
 	}
@@ -48,7 +48,7 @@ func (s *Routes) Fork(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	req := engine.ForkRequest{FromSessionID: r.Session, Tenant: auth.CallerOf(r.Context()).Tenant, At: targetOf(body)}
+	req := timetravel.ForkRequest{FromSessionID: r.Session, Tenant: auth.CallerOf(r.Context()).Tenant, At: targetOf(body)}
 	if body.Has("messageIndex") {
 		n := int(body.Number("messageIndex", 0, math.MaxInt32))
 		req.MessageIndex = &n
@@ -73,7 +73,7 @@ func (s *Routes) Fork(w http.ResponseWriter, r *web.Request) error {
 	}
 	ctx, cancel := r.Detached()
 	defer cancel()
-	forked, err := s.loop.Fork(ctx, req)
+	forked, err := s.loop.TimeTravel.Fork(ctx, req)
 	if err != nil {
 		return asTarget(err)
 	}
@@ -82,20 +82,20 @@ func (s *Routes) Fork(w http.ResponseWriter, r *web.Request) error {
 
 // editOf reads the member "edit" of a fork: {message?: {content, index?},
 // toolResult?: {toolCallId, result | error}, systemPrompt?}.
-func editOf(o *web.Object) (e engine.ForkEdit) {
+func editOf(o *web.Object) (e timetravel.ForkEdit) {
 	if !o.Has("edit") {
 		return e
 	}
 	edit := o.Object("edit")
 	if m := edit.Object("message"); m != nil {
-		e.Message = &engine.MessageEdit{Content: m.Text("content")}
+		e.Message = &timetravel.MessageEdit{Content: m.Text("content")}
 		if m.Has("index") {
 			n := int(m.Number("index", 0, math.MaxInt32))
 			e.Message.Index = &n
 		}
 	}
 	if t := edit.Object("toolResult"); t != nil {
-		e.ToolResult = &engine.ResultEdit{ToolCallID: t.Word("toolCallId"), Result: t.Members["result"]}
+		e.ToolResult = &timetravel.ResultEdit{ToolCallID: t.Word("toolCallId"), Result: t.Members["result"]}
 		if t.Has("error") {
 			e.ToolResult.Error = t.Word("error")
 		}
@@ -104,14 +104,14 @@ func editOf(o *web.Object) (e engine.ForkEdit) {
 		prompt := edit.Text("systemPrompt")
 		e.SystemPrompt = &prompt
 	}
-	if e == (engine.ForkEdit{}) {
+	if e == (timetravel.ForkEdit{}) {
 		o.Fail("edit", "must hold message, toolResult or systemPrompt")
 	}
 	return e
 }
 
 // targetOf reads a place in a session's history, or the zero value if there is none.
-func targetOf(o *web.Object) (at engine.Target) {
+func targetOf(o *web.Object) (at timetravel.Target) {
 	if o.Has("checkpointId") {
 		at.CheckpointID = o.Word("checkpointId")
 	}

@@ -65,6 +65,12 @@ func (n *Node) Driven(ctx context.Context, t *projector.Tree) bool {
 	return n.queue.Holds(ctx, t.Claim.Node, t.SessionID, 0)
 }
 
+// Executing reports whether the root's run continues: it is open, and a node
+// drives it.
+func (n *Node) Executing(ctx context.Context, t *projector.Tree) bool {
+	return t.Running() && n.Driven(ctx, t)
+}
+
 // DrivenElsewhere reports whether another node may be driving the tree. Without
 // a queue, it may.
 func (n *Node) DrivenElsewhere(ctx context.Context, t *projector.Tree) bool {

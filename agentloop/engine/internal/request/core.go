@@ -19,6 +19,7 @@ import (
 
 // Core is what all requests of a node use. Queue and Quota may be nil.
 type Core struct {
+	Log    eventlog.Log
 	States *snapshot.Store
 	Agents *node.Agents
 	Node   *node.Node
@@ -32,6 +33,11 @@ type Started struct {
 	SessionID string `json:"sessionId"`
 	StreamID  string `json:"streamId"`
 	RunID     string `json:"runId"`
+}
+
+// Begun names a run.
+func Begun(session, run string) Started {
+	return Started{SessionID: session, StreamID: session, RunID: run}
 }
 
 // Hosted returns ErrUnknownAgent if no node runs the agent.
@@ -112,7 +118,7 @@ func (c *Core) Do(ctx context.Context, session, agentType string, propose Propos
 	if err := c.DispatchAsked(ctx, t, ticket); err != nil {
 		return Started{}, err
 	}
-	return Started{SessionID: session, StreamID: session, RunID: run}, nil
+	return Begun(session, run), nil
 }
 
 // AppendWork is Update for records that give a tree work: the tree is put on the work list

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
@@ -34,7 +35,7 @@ func TestTheDemoIncidentGoesOnOtherwise(t *testing.T) {
 	loop, err := engine.New(log, Agents(), nil)
 	require.NoError(t, err)
 	defer loop.Stop()
-	forked, err := loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: Incident, At: engine.Target{Sequence: asked}, NewSessionID: "fork"})
+	forked, err := loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: Incident, At: timetravel.Target{Sequence: asked}, NewSessionID: "fork"})
 	require.NoError(t, err)
 	require.Equal(t, "fork", forked.SessionID)
 	_, err = loop.Submit(t.Context(), engine.Submission{

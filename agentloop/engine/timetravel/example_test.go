@@ -1,4 +1,4 @@
-package engine_test
+package timetravel_test
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
 // A session that continues from a checkpoint of another one. Neither knows of what
-// happens in the other one. See also Loop.Fork.
+// happens in the other one. See also History.Fork.
 func ExampleForkRequest() {
 	loop, err := engine.New(memory.New(), []agentloop.Agent{{
 		Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "Fine."}}, nil),
@@ -22,7 +23,7 @@ func ExampleForkRequest() {
 	defer loop.Stop()
 
 	ctx := context.Background()
-	say := func(session, message string, branch *engine.ForkRequest) {
+	say := func(session, message string, branch *timetravel.ForkRequest) {
 		run, err := loop.Execute(ctx, engine.StartRequest{
 			SessionID: session, AgentType: "writer", Messages: []agentloop.Input{{Content: message}}, Branch: branch,
 		})
@@ -36,12 +37,12 @@ func ExampleForkRequest() {
 	say("draft", "A poem about bridges.", nil)
 	say("draft", "Make it rhyme.", nil)
 
-	checkpoints, _, err := loop.Checkpoints(ctx, "draft", 50, 0)
+	checkpoints, _, err := loop.TimeTravel.Checkpoints(ctx, "draft", 50, 0)
 	if err != nil {
 		panic(err)
 	}
-	say("other", "Make it short.", &engine.ForkRequest{
-		FromSessionID: "draft", At: engine.Target{CheckpointID: checkpoints[0].ID},
+	say("other", "Make it short.", &timetravel.ForkRequest{
+		FromSessionID: "draft", At: timetravel.Target{CheckpointID: checkpoints[0].ID},
 	})
 
 	for _, session := range []string{"draft", "other"} {

@@ -1,4 +1,4 @@
-package engine
+package timetravel
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
@@ -77,7 +78,7 @@ func (e ForkEdit) check() error {
 		}
 	}
 	if r := e.ToolResult; r != nil {
-		err := Submission{ToolCallID: r.ToolCallID, Kind: eventlog.SubmitClientResult, Result: r.Result, Error: r.Error}.check()
+		err := request.CheckResult(r.ToolCallID, r.Result, r.Error)
 		if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok {
 			return badEdit("toolResult."+problem.Field, problem.Reason)
 		}
@@ -105,7 +106,7 @@ func (e ForkEdit) same(made *eventlog.ForkEdits) bool {
 
 // edited returns the state with which a fork of then begins that is edited:
 // then, or one before it; what is to be done with that, and how that is called.
-func (l *Loop) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*projector.Tree, []projector.Edit, *eventlog.ForkEdits, error) {
+func (h *History) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*projector.Tree, []projector.Edit, *eventlog.ForkEdits, error) {
 	if e.none() {
 		return then, nil, nil, nil
 	}
@@ -116,7 +117,7 @@ func (l *Loop) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*p
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if then, err = l.beforeAnswer(ctx, then, &then.Session, i); err != nil {
+		if then, err = h.beforeAnswer(ctx, then, &then.Session, i); err != nil {
 			return nil, nil, nil, asEdit(err, "message")
 		}
 		names.Message = &i
@@ -124,17 +125,17 @@ func (l *Loop) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*p
 	}
 	if r := e.ToolResult; r != nil {
 		var err error
-		if then, err = l.beforeUse(ctx, then, r.ToolCallID); err != nil {
+		if then, err = h.beforeUse(ctx, then, r.ToolCallID); err != nil {
 			return nil, nil, nil, asEdit(err, "toolResult")
 		}
-		if err := l.checkEdited(then, r); err != nil {
+		if err := h.checkEdited(then, r); err != nil {
 			return nil, nil, nil, err
 		}
 		if names.Message != nil && *names.Message >= len(then.Messages) {
 			return nil, nil, nil, badEdit("message", "comes after the result that is edited, and goes with what followed from that")
 		}
 		names.ToolCallID = r.ToolCallID
-		edits = append(edits, projector.EditResult(r.ToolCallID, r.Result, shorten.ErrorIf(r.Error), agentloop.CodeToolFailed, l.clock.Millis()))
+		edits = append(edits, projector.EditResult(r.ToolCallID, r.Result, shorten.ErrorIf(r.Error), agentloop.CodeToolFailed, h.clock.Millis()))
 	}
 	if p := e.SystemPrompt; p != nil {
 		names.SystemPrompt = true
@@ -172,42 +173,42 @@ func messageToEdit(t *projector.Tree, m *MessageEdit) (int, error) {
 
 // beforeAnswer returns the state right before the model's next answer after a
 // message of a session: t itself if there is none.
-func (l *Loop) beforeAnswer(ctx context.Context, t *projector.Tree, s *projector.Session, message int) (*projector.Tree, error) {
+func (h *History) beforeAnswer(ctx context.Context, t *projector.Tree, s *projector.Session, message int) (*projector.Tree, error) {
 	next := slices.IndexFunc(s.Messages[message+1:], func(m projector.Message) bool { return m.Role == projector.RoleAssistant })
 	if next < 0 {
 		return t, nil
 	}
-	seq, err := l.behindMessage(ctx, t, s.Messages[:message+next+2], message+next)
+	seq, err := h.behindMessage(ctx, t, s.Messages[:message+next+2], message+next)
 	if err != nil {
 		return nil, err
 	}
-	return l.states.At(ctx, t.SessionID, seq)
+	return h.states.At(ctx, t.SessionID, seq)
 }
 
 // beforeUse returns the state in which a call's result is there, if it is in t,
 // and nothing was made of it.
-func (l *Loop) beforeUse(ctx context.Context, t *projector.Tree, call string) (*projector.Tree, error) {
+func (h *History) beforeUse(ctx context.Context, t *projector.Tree, call string) (*projector.Tree, error) {
 	s, i := t.ResultOf(call)
 	if s == nil {
 		return t, nil
 	}
 	result := s.Messages[i].Sequence
-	then, err := l.beforeAnswer(ctx, t, s, i)
+	then, err := h.beforeAnswer(ctx, t, s, i)
 	if err != nil || then != t || s.Turn != nil {
 		return then, err
 	}
 	for _, cp := range s.Checkpoints { // the turn has ended with this step
 		if cp.StreamSequence > result {
-			return l.states.At(ctx, t.SessionID, cp.StreamSequence)
+			return h.states.At(ctx, t.SessionID, cp.StreamSequence)
 		}
 	}
 	return t, nil
 }
 
 // checkEdited refuses a result for a call that can't have one.
-func (l *Loop) checkEdited(t *projector.Tree, r *ResultEdit) error {
+func (h *History) checkEdited(t *projector.Tree, r *ResultEdit) error {
 	if s, i := t.ResultOf(r.ToolCallID); s != nil {
-		return l.checkEditedOutput(s, s.Messages[i].ToolName, r)
+		return h.checkEditedOutput(s, s.Messages[i].ToolName, r)
 	}
 	owner, call := t.OpenCall(r.ToolCallID)
 	switch {
@@ -216,11 +217,11 @@ func (l *Loop) checkEdited(t *projector.Tree, r *ResultEdit) error {
 	case call.Pending != nil && call.Pending.Kind == eventlog.PendingChild:
 		return badEdit("toolResult.toolCallId", "is a call that waits for a sub-agent: give its own call a result")
 	case call.Pending == nil:
-		return l.checkEditedOutput(owner, call.Name, r)
+		return h.checkEditedOutput(owner, call.Name, r)
 	case call.Pending.Kind != eventlog.PendingClient || r.Error != "":
 		return nil
 	}
-	if def := l.defs()[owner.AgentType]; def != nil && def.Functions[call.Name] != nil {
+	if def := h.requests.Agents.Defs()[owner.AgentType]; def != nil && def.Functions[call.Name] != nil {
 		if err := plan.CheckResult(def.Functions[call.Name], r.Result); err != nil {
 			return badEdit("toolResult.result", "does not fit the tool's output schema")
 		}
@@ -230,8 +231,8 @@ func (l *Loop) checkEdited(t *projector.Tree, r *ResultEdit) error {
 
 // checkEditedOutput refuses a result that would be the session's output and
 // can't be.
-func (l *Loop) checkEditedOutput(s *projector.Session, tool string, r *ResultEdit) error {
-	def := l.defs()[s.AgentType]
+func (h *History) checkEditedOutput(s *projector.Session, tool string, r *ResultEdit) error {
+	def := h.requests.Agents.Defs()[s.AgentType]
 	if def == nil || r.Error != "" || def.CheckOutput(tool, r.Result) == nil {
 		return nil
 	}
@@ -239,7 +240,7 @@ func (l *Loop) checkEditedOutput(s *projector.Session, tool string, r *ResultEdi
 }
 
 // runFork returns the records that have a fork run on, and the run.
-func (l *Loop) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) (facts []record.Draft, run string, err error) {
+func (h *History) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) (facts []record.Draft, run string, err error) {
 	mode, conversation := eventlog.ModeContinue, req.Edit.Message != nil || req.Edit.ToolResult != nil
 	switch {
 	case t.Turn == nil && len(req.Messages) == 0 && !conversation:
@@ -248,12 +249,12 @@ func (l *Loop) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) 
 		mode = eventlog.ModeStart
 	case len(req.Messages) > 0:
 		mode = eventlog.ModeWithMessage
-		facts = l.clock.AbandonAll(t)
+		facts = h.clock.AbandonAll(t)
 	}
-	begin := l.requests.NewRun(ctx, t.SessionID, mode, req.Messages)
+	begin := h.requests.NewRun(ctx, t.SessionID, mode, req.Messages)
 	run = begin[0].Run
 	if facts = append(facts, begin...); mode != eventlog.ModeStart {
-		facts = append(facts, l.clock.Resumed(&t.Session, run, mode))
+		facts = append(facts, h.clock.Resumed(&t.Session, run, mode))
 	}
 	return facts, run, nil
 }

@@ -1,4 +1,4 @@
-package engine
+package timetravel
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/admission"
 	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
@@ -63,53 +64,53 @@ type Forked struct {
 // workspaces' provider, and what that returns: the fork's workspaces begin with
 // the files of the last checkpoint before, and a message to its model says what they lack. With Run also ErrUnknownAgent, and ErrNothingToResume
 // if there is nothing to run; *quota.Exceeded. Then there is no fork.
-func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
+func (h *History) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run && len(req.Messages) > 0 {
 		return Forked{}, &eventlog.ValidationError{Field: "message", Reason: "goes with run"}
 	}
-	if err := cmp.Or(req.Edit.check(), checkInputs(req.Messages)); err != nil {
+	if err := cmp.Or(req.Edit.check(), request.CheckInputs(req.Messages)); err != nil {
 		return Forked{}, err
 	}
-	head, err := l.states.Head(ctx, req.FromSessionID)
+	head, err := h.states.Head(ctx, req.FromSessionID)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
-		return l.orphanedFork(ctx, req)
+		return h.orphanedFork(ctx, req)
 	}
 	if err != nil {
 		return Forked{}, err
 	}
-	seq, err := l.forkSequence(ctx, req, head)
+	seq, err := h.forkSequence(ctx, req, head)
 	if err != nil {
 		return Forked{}, err
 	}
-	then, err := l.states.At(ctx, req.FromSessionID, seq)
+	then, err := h.states.At(ctx, req.FromSessionID, seq)
 	if err != nil {
 		return Forked{}, err
 	}
 	if then.SessionID == "" {
 		return Forked{}, &eventlog.ValidationError{Field: "sequence", Reason: "is before the session's first record"}
 	}
-	then, edits, names, err := l.edited(ctx, then, req.Edit)
+	then, edits, names, err := h.edited(ctx, then, req.Edit)
 	if err != nil {
 		return Forked{}, err
 	}
 	edits = append(edits, func(fork *projector.Tree) { fork.Tenant = cmp.Or(fork.Tenant, req.Tenant) })
 	id := req.NewSessionID
 	if id == "" {
-		id = "fork-" + l.opts.NewID()
+		id = "fork-" + h.clock.NewID()
 	}
 	forked := Forked{SessionID: id, FromSessionID: req.FromSessionID, FromSequence: then.Head, Edits: names}
 	var state json.RawMessage
 	propose := func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 		if t == nil {
 			if state == nil {
-				if err := l.mayFork(ctx, then, id, req, edits); err != nil {
+				if err := h.mayFork(ctx, then, id, req, edits); err != nil {
 					return nil, "", err
 				}
-				if state, err = l.forkState(ctx, then, id, edits); err != nil {
+				if state, err = h.forkState(ctx, then, id, edits); err != nil {
 					return nil, "", err
 				}
 			}
-			facts = l.forkRecords(then, forked, state)
+			facts = h.forkRecords(then, forked, state)
 			if !req.Run {
 				return facts, "", nil
 			}
@@ -125,16 +126,16 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		if len(t.Runs) > 0 {
 			return nil, t.Runs[0].RunID, nil
 		}
-		more, run, err := l.runFork(ctx, t, req)
+		more, run, err := h.runFork(ctx, t, req)
 		if err != nil {
 			return nil, "", err
 		}
 		return append(facts, more...), run, nil
 	}
 	if !req.Run {
-		charged := admission.Admission{Quota: l.opts.Quota}
+		charged := admission.Admission{Quota: h.requests.Quota}
 		var t *projector.Tree
-		t, err = l.requests.Update(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
+		t, err = h.requests.Update(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
 			facts, _, err := propose(t)
 			if err == nil && len(facts) > 0 {
 				err = charged.Admit(ctx, id, t, facts)
@@ -142,9 +143,9 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 			return facts, err
 		})
 		charged.Done(t)
-	} else if err = l.requests.Hosted(ctx, then.AgentType); err == nil {
-		var s Started
-		s, err = l.requests.Do(ctx, id, then.AgentType, propose)
+	} else if err = h.requests.Hosted(ctx, then.AgentType); err == nil {
+		var s request.Started
+		s, err = h.requests.Do(ctx, id, then.AgentType, propose)
 		forked.RunID = s.RunID
 	}
 	if err != nil {
@@ -155,16 +156,16 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 
 // mayFork refuses a fork that its tenant's limits do not allow, before workspaces are
 // copied for it. It is charged when it is appended.
-func (l *Loop) mayFork(ctx context.Context, then *projector.Tree, id string, req ForkRequest, edits []projector.Edit) error {
+func (h *History) mayFork(ctx context.Context, then *projector.Tree, id string, req ForkRequest, edits []projector.Edit) error {
 	tenant := cmp.Or(then.Tenant, req.Tenant)
-	if !l.opts.Quota.Limited(ctx, tenant) {
+	if !h.requests.Quota.Limited(ctx, tenant) {
 		return nil
 	}
 	state, err := projector.ForkState(then, id, edits...)
 	if err != nil {
 		return err
 	}
-	held, err := l.opts.Quota.Admit(ctx, tenant, id, quota.Want{Session: true, Run: req.Run, Bytes: int64(len(state))})
+	held, err := h.requests.Quota.Admit(ctx, tenant, id, quota.Want{Session: true, Run: req.Run, Bytes: int64(len(state))})
 	held.Done(nil)
 	return err
 }
@@ -172,18 +173,18 @@ func (l *Loop) mayFork(ctx context.Context, then *projector.Tree, id string, req
 // forkState returns the state with which a fork begins. Snapshots of workspaces
 // are copied, to be its own, but for those that are gone: the first use finds
 // that out.
-func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, edits []projector.Edit) (json.RawMessage, error) {
+func (h *History) forkState(ctx context.Context, then *projector.Tree, id string, edits []projector.Edit) (json.RawMessage, error) {
 	for _, s := range then.Sessions() {
 		w := s.Workspace
 		if w == nil || w.Snapshot == nil {
 			continue
 		}
-		p := l.workspaces[w.ProviderID]
+		p := h.files.Providers[w.ProviderID]
 		if p == nil {
-			return nil, &agentloop.WorkspaceWiringError{Agent: s.AgentType, Provider: w.ProviderID, Known: l.workspaces.Kinds()}
+			return nil, &agentloop.WorkspaceWiringError{Agent: s.AgentType, Provider: w.ProviderID, Known: h.files.Providers.Kinds()}
 		}
 		var snapshot json.RawMessage
-		err := l.files.Ask(ctx, p.ID(), files.AskAdopt, func() (err error) {
+		err := h.files.Ask(ctx, p.ID(), files.AskAdopt, func() (err error) {
 			snapshot, err = p.Adopt(ctx, workspace.Session{Root: id, ID: projector.ForkID(then, id, s.SessionID)}, w.Snapshot)
 			return err
 		})
@@ -200,11 +201,11 @@ func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, e
 
 // orphanedFork returns the fork that was made of a session before that was
 // erased.
-func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error) {
+func (h *History) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if req.NewSessionID == "" {
 		return Forked{}, eventlog.ErrSessionNotFound
 	}
-	t, err := l.states.Head(ctx, req.NewSessionID)
+	t, err := h.states.Head(ctx, req.NewSessionID)
 	if err != nil {
 		return Forked{}, err
 	}
@@ -222,10 +223,10 @@ func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error
 
 // forkRecords returns the first records of a fork: its state, the resync for clients, and the
 // state of its stream.
-func (l *Loop) forkRecords(then *projector.Tree, f Forked, state json.RawMessage) []record.Draft {
-	base := l.clock.FactBase(f.SessionID)
+func (h *History) forkRecords(then *projector.Tree, f Forked, state json.RawMessage) []record.Draft {
+	base := h.clock.FactBase(f.SessionID)
 	resync := record.Resync(nil, eventlog.ResyncBranch) // checkpoints are the other session's
-	resync.Base = l.clock.ChunkBase(&then.Session)
+	resync.Base = h.clock.ChunkBase(&then.Session)
 	resync.AgentID = f.SessionID
 	facts := []record.Draft{
 		{Fact: &eventlog.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, Edits: f.Edits, FactBase: base}},
@@ -243,14 +244,14 @@ func (l *Loop) forkRecords(then *projector.Tree, f Forked, state json.RawMessage
 }
 
 // forkSequence returns where to fork.
-func (l *Loop) forkSequence(ctx context.Context, req ForkRequest, t *projector.Tree) (uint64, error) {
+func (h *History) forkSequence(ctx context.Context, req ForkRequest, t *projector.Tree) (uint64, error) {
 	switch {
 	case req.MessageIndex != nil && req.At != (Target{}):
 		return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "excludes a checkpoint and a sequence"}
 	case req.MessageIndex != nil && (*req.MessageIndex < 0 || *req.MessageIndex >= len(t.Messages)):
 		return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "is no message of the session"}
 	case req.MessageIndex != nil:
-		return l.behindMessage(ctx, t, t.Messages, *req.MessageIndex)
+		return h.behindMessage(ctx, t, t.Messages, *req.MessageIndex)
 	case req.At == (Target{}):
 		return t.Head, nil
 	}
@@ -260,7 +261,7 @@ func (l *Loop) forkSequence(ctx context.Context, req ForkRequest, t *projector.T
 // behindMessage returns the sequence before the next message's of a session of
 // the tree, or before what was appended together with that: a fork must not have
 // the half of it.
-func (l *Loop) behindMessage(ctx context.Context, t *projector.Tree, messages []projector.Message, i int) (uint64, error) {
+func (h *History) behindMessage(ctx context.Context, t *projector.Tree, messages []projector.Message, i int) (uint64, error) {
 	at, next := messages[i].Sequence, t.Head+1
 	for _, m := range messages[i+1:] {
 		if m.Sequence == at {
@@ -273,7 +274,7 @@ func (l *Loop) behindMessage(ctx context.Context, t *projector.Tree, messages []
 	if next > t.Head {
 		return t.Head, nil
 	}
-	for r, err := range l.log.Read(ctx, t.SessionID, at, next-1) {
+	for r, err := range h.requests.Log.Read(ctx, t.SessionID, at, next-1) {
 		if err != nil {
 			return 0, err
 		}

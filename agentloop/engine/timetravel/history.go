@@ -1,0 +1,133 @@
+// Package timetravel takes sessions back in their history, and forks new sessions off it.
+package timetravel
+
+import (
+	"context"
+	"slices"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/admission"
+	"github.com/helixd/helixd/agentloop/engine/internal/files"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// History has the past of sessions: see [New].
+type History struct {
+	requests *request.Core
+	states   *snapshot.Store
+	clock    record.Clock
+	files    *files.Files
+}
+
+// New returns what a loop has as its field TimeTravel.
+func New(requests *request.Core, f *files.Files) *History {
+	return &History{requests: requests, states: requests.States, clock: requests.Clock, files: f}
+}
+
+// Checkpoints returns the checkpoints of a session, oldest first, and how many
+// there are.
+func (h *History) Checkpoints(ctx context.Context, session string, limit, offset int) ([]projector.Checkpoint, int, error) {
+	t, err := h.states.Head(ctx, session)
+	if err != nil {
+		return nil, 0, err
+	}
+	all := t.Checkpoints
+	from := min(max(offset, 0), len(all))
+	return slices.Clone(all[from:min(from+max(limit, 0), len(all))]), len(all), nil
+}
+
+// Target is a place in a session's history: one of the fields is set.
+type Target struct {
+	CheckpointID string
+	Sequence     uint64
+}
+
+// sequence returns the record that a target names.
+func (at Target) sequence(t *projector.Tree) (uint64, error) {
+	switch {
+	case at.CheckpointID != "" && at.Sequence != 0:
+		return 0, &eventlog.ValidationError{Field: "sequence", Reason: "excludes checkpointId"}
+	case at.Sequence != 0:
+		return at.Sequence, nil
+	case at.CheckpointID == "":
+		return 0, &eventlog.ValidationError{Field: "checkpointId", Reason: "is required, or sequence"}
+	}
+	for _, cp := range t.Checkpoints {
+		if cp.ID == at.CheckpointID {
+			return cp.StreamSequence, nil
+		}
+	}
+	return 0, agentloop.ErrCheckpointNotFound
+}
+
+// Rollback takes a session back. Nothing is deleted, and a run that is under
+// way is superseded. If a turn was open there, it is interrupted: Resume goes
+// on with it. It returns the marker, nil if there was nothing to take back.
+//
+// Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, *quota.Exceeded, and
+// those of eventlog.Rollback.
+func (h *History) Rollback(ctx context.Context, session string, at Target) (*eventlog.Truncated, error) {
+	t, err := h.states.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	seq, err := at.sequence(t)
+	if err != nil {
+		return nil, err
+	}
+	return h.goBack(ctx, session, seq, eventlog.ResyncRollback, func(then *projector.Tree) []record.Draft {
+		if !then.Running() {
+			return nil
+		}
+		run := then.Turn.RunID
+		return []record.Draft{
+			{Run: run, Fact: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: h.clock.FactBase(session)}},
+			{Run: run, Fact: &eventlog.StreamPaused{Reason: "rollback", FactBase: h.clock.FactBase(session)}},
+		}
+	})
+}
+
+// goBack rolls a session back to a record and appends, with the marker, which
+// steps that ends, a stream_resync and what next makes of the state there. The
+// marker holds the whole state, so its bytes are charged.
+func (h *History) goBack(
+	ctx context.Context, session string, seq uint64, reason eventlog.ResyncReason, next func(*projector.Tree) []record.Draft,
+) (*eventlog.Truncated, error) {
+	then, err := h.states.At(ctx, session, seq)
+	if err != nil {
+		return nil, err
+	}
+	restore, err := projector.RestoreAt(then)
+	if err != nil {
+		return nil, err
+	}
+	resync := record.Resync(then.LatestCheckpoint(), reason)
+	resync.Base = h.clock.ChunkBase(&then.Session)
+	more := append([]record.Draft{{Chunk: resync}}, next(then)...)
+	record.SetActor(ctx, more)
+	charged := admission.Admission{Quota: h.requests.Quota}
+	defer func() { charged.Done(nil) }()
+	marker, err := eventlog.Rollback(ctx, h.requests.Log, session, seq, eventlog.RollbackOptions{
+		Restore: restore, Reason: reason, Then: func(head uint64) ([]eventlog.Entry, error) {
+			if err := charged.AdmitBytes(ctx, session, then.Tenant, len(restore)); err != nil {
+				return nil, err
+			}
+			now, err := h.states.At(ctx, session, head)
+			if err != nil {
+				return nil, err
+			}
+			return record.Entries(session, append(h.clock.TakenBack(now, then), more...))
+		},
+	})
+	if marker == nil {
+		return nil, err
+	}
+	if after, err := h.states.Head(ctx, session); err == nil { // otherwise it counts once the read models see it
+		charged.Done(after)
+	}
+	return marker, nil
+}

@@ -1,0 +1,95 @@
+package timetravel
+
+import (
+	"context"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/admission"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// RewindRequest begins a run in a session's past.
+type RewindRequest struct {
+	SessionID    string
+	Mode         eventlog.RunMode // from_checkpoint or retry
+	CheckpointID string           // from_checkpoint
+	Turn         int              // retry: the turn, from 1; 0: the last one
+	Messages     []agentloop.Input
+	Hooks        *agentloop.Hooks
+}
+
+// Rewind resumes a session from a checkpoint or a turn's beginning. The engine's Resume
+// calls it for the modes from_checkpoint and retry, and names the errors.
+func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Started, error) {
+	t, err := h.states.Head(ctx, req.SessionID)
+	if err != nil {
+		return request.Started{}, err
+	}
+	switch hosted := h.requests.Hosted(ctx, t.AgentType); {
+	case hosted != nil:
+		return request.Started{}, hosted
+	case h.requests.Node.Executing(ctx, t):
+		return request.Started{}, agentloop.ErrAlreadyRunning
+	}
+	seq, reason := uint64(0), eventlog.ResyncRollback
+	if req.Mode == eventlog.ModeRetry {
+		reason = eventlog.ResyncRetry
+		seq, err = turnStart(t, req.Turn)
+	} else {
+		seq, err = Target{CheckpointID: req.CheckpointID}.sequence(t)
+	}
+	if err != nil {
+		return request.Started{}, err
+	}
+	charged := admission.Admission{Quota: h.requests.Quota}
+	if err := charged.Admit(ctx, req.SessionID, t, h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)); err != nil {
+		return request.Started{}, err
+	}
+	defer charged.Done(nil)
+	ticket, done, err := h.requests.Node.Announce(ctx, t.AgentType, req.SessionID)
+	if err != nil {
+		return request.Started{}, err
+	}
+	defer done()
+	var run string
+	begin := func(then *projector.Tree) []record.Draft {
+		facts := h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)
+		run = facts[0].Run
+		h.requests.Node.Attach(req.SessionID, run, req.Hooks)
+		return append(facts, h.clock.Resumed(&then.Session, run, req.Mode))
+	}
+	marker, err := h.goBack(ctx, req.SessionID, seq, reason, begin)
+	switch {
+	case err != nil:
+		h.requests.Node.Detach(req.SessionID, run)
+		return request.Started{}, err
+	case marker == nil: // nothing has happened since
+		charged.Done(nil) // the request charges
+		return h.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) ([]record.Draft, string, error) {
+			facts := begin(t)
+			return facts, run, nil
+		})
+	}
+	if after, err := h.states.Head(ctx, req.SessionID); err == nil { // otherwise it counts once the read models see it
+		charged.Done(after)
+	}
+	h.requests.Dispatch(t, ticket)
+	return request.Begun(req.SessionID, run), nil
+}
+
+// turnStart returns the record after which a turn's first run was requested:
+// the turn's messages are there, and nothing else of it.
+func turnStart(t *projector.Tree, turn int) (uint64, error) {
+	if turn == 0 {
+		turn = t.TurnCount
+	}
+	for _, run := range t.Runs {
+		if run.Turn == turn && run.StartSequence > 0 && !run.Struck {
+			return run.StartSequence, nil
+		}
+	}
+	return 0, agentloop.ErrNothingToResume
+}
