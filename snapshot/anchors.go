@@ -200,7 +200,7 @@ func (a *anchors) listSize() int {
 // head if n is 0, which is then returned if it had to be asked for. It returns
 // none if a saved fold may be much nearer.
 func (s *Store) anchored(ctx context.Context, session string, n uint64) (found anchor, near bool, tip unsaved, head uint64, err error) {
-	if !s.anchors.holds(session) {
+	if !s.anchors.Holds(session) {
 		return found, false, tip, 0, nil
 	}
 	if n == 0 {
@@ -212,7 +212,7 @@ func (s *Store) anchored(ctx context.Context, session string, n uint64) (found a
 			head = n
 		}
 	}
-	err = s.anchors.use(ctx, session, func(a *anchors) (int, error) {
+	err = s.anchors.Use(ctx, session, func(a *anchors) (int, error) {
 		found, _ = a.nearest(n)
 		if l := a.live; l != nil && l.state.Head <= n && (found.state == nil || l.state.Head >= found.seq()) {
 			found = l.anchor()
@@ -225,7 +225,7 @@ func (s *Store) anchored(ctx context.Context, session string, n uint64) (found a
 
 // keep keeps anchors of a session, unless something was erased since.
 func (s *Store) keep(ctx context.Context, session string, erasures uint64, more []anchor, tip unsaved) {
-	_ = s.anchors.use(context.WithoutCancel(ctx), session, func(a *anchors) (int, error) {
+	_ = s.anchors.Use(context.WithoutCancel(ctx), session, func(a *anchors) (int, error) {
 		if s.erasures.Load() != erasures {
 			return a.thin(), nil
 		}
@@ -239,8 +239,8 @@ func (s *Store) keep(ctx context.Context, session string, erasures uint64, more 
 
 // forgetMemory forgets what is in memory of a session.
 func (s *Store) forgetMemory(session string) {
-	s.anchors.drop(session)
-	s.timelines.drop(session)
+	s.anchors.Drop(session)
+	s.timelines.Drop(session)
 }
 
 // layer keeps anchors while records are folded.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/cache"
 )
 
 const (
@@ -44,8 +45,8 @@ type StoreOptions struct {
 type Store struct {
 	log       eventlog.Log
 	opts      StoreOptions
-	timelines *shelf[keptTimeline]
-	anchors   *shelf[anchors]
+	timelines *cache.Cache[string, keptTimeline]
+	anchors   *cache.Cache[string, anchors]
 	erasures  atomic.Uint64 // so far
 }
 
@@ -53,8 +54,8 @@ type Store struct {
 func New(log eventlog.Log, o *StoreOptions) *Store {
 	s := &Store{
 		log:       log,
-		timelines: newShelf[keptTimeline](MaxTimelines, MaxTimelineBytes, TimelineIdle),
-		anchors:   newShelf[anchors](MaxAnchoredSessions, MaxAnchorBytes, AnchorIdle),
+		timelines: cache.New[string, keptTimeline](MaxTimelines, MaxTimelineBytes, TimelineIdle),
+		anchors:   cache.New[string, anchors](MaxAnchoredSessions, MaxAnchorBytes, AnchorIdle),
 	}
 	if o != nil {
 		s.opts = *o

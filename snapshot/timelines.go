@@ -32,7 +32,7 @@ type keptTimeline struct {
 // begins with what is left. Errors: as eventlog.Log.Read; a
 // *eventlog.CursorAheadError if from is beyond the head.
 func (s *Store) Timeline(ctx context.Context, session string, from uint64) (v timeline.View, err error) {
-	err = s.timelines.use(ctx, session, func(k *keptTimeline) (int, error) {
+	err = s.timelines.Use(ctx, session, func(k *keptTimeline) (int, error) {
 		if err := s.foldOn(ctx, session, k); err != nil {
 			if k.Timeline == nil {
 				return 0, err

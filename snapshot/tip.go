@@ -41,8 +41,8 @@ type Tip struct {
 // caller releases it.
 func (s *Store) Tip(ctx context.Context, session string) (*Tip, error) {
 	t := &Tip{store: s, session: session, erasures: s.erasures.Load()}
-	if s.anchors.holds(session) {
-		err := s.anchors.use(ctx, session, func(a *anchors) (int, error) {
+	if s.anchors.Holds(session) {
+		err := s.anchors.Use(ctx, session, func(a *anchors) (int, error) {
 			if l := a.live; l != nil {
 				a.live = nil
 				if n := len(a.list); n == 0 || a.list[n-1].seq() <= l.state.Head { // else others have read further
@@ -153,7 +153,7 @@ func (t *Tip) Release() {
 	measured.measure()
 	t.own = measured.own
 	// It does not wait for callers that wait for the log.
-	_ = s.anchors.use(context.Background(), t.session, func(a *anchors) (int, error) {
+	_ = s.anchors.Use(context.Background(), t.session, func(a *anchors) (int, error) {
 		if s.erasures.Load() != t.erasures {
 			return a.thin(), nil
 		}

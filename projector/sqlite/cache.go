@@ -26,8 +26,8 @@ type written struct {
 	messages map[string][]uint64 // sequences of messages, by session
 }
 
-// cache keeps the folds that were used last.
-type cache struct {
+// foldCache keeps the folds that were used last.
+type foldCache struct {
 	folds             map[string]*held
 	order             *list.List // the last used is first
 	weight            int
@@ -40,11 +40,11 @@ type writtenSession struct {
 	expires                                          int64
 }
 
-func newCache(maxFolds, maxSize int) *cache {
-	return &cache{folds: map[string]*held{}, order: list.New(), maxFolds: maxFolds, maxSize: maxSize}
+func newFoldCache(maxFolds, maxSize int) *foldCache {
+	return &foldCache{folds: map[string]*held{}, order: list.New(), maxFolds: maxFolds, maxSize: maxSize}
 }
 
-func (c *cache) get(root string) *held {
+func (c *foldCache) get(root string) *held {
 	h := c.folds[root]
 	if h != nil {
 		c.order.MoveToFront(h.place)
@@ -53,7 +53,7 @@ func (c *cache) get(root string) *held {
 }
 
 // put replaces the fold of a tree.
-func (c *cache) put(root string, t *projector.Tree) *held {
+func (c *foldCache) put(root string, t *projector.Tree) *held {
 	c.drop(root)
 	h := &held{root: root, tree: t}
 	h.place = c.order.PushFront(h)
@@ -62,12 +62,12 @@ func (c *cache) put(root string, t *projector.Tree) *held {
 	return h
 }
 
-func (c *cache) grow(h *held, bytes int) {
+func (c *foldCache) grow(h *held, bytes int) {
 	h.weight += bytes
 	c.weight += bytes
 }
 
-func (c *cache) drop(root string) {
+func (c *foldCache) drop(root string) {
 	if h := c.folds[root]; h != nil {
 		delete(c.folds, root)
 		c.order.Remove(h.place)
@@ -76,7 +76,7 @@ func (c *cache) drop(root string) {
 }
 
 // shrink drops what was not used for longest, if it is in the file.
-func (c *cache) shrink() {
+func (c *foldCache) shrink() {
 	for e := c.order.Back(); e != nil && (len(c.folds) > c.maxFolds || c.weight > c.maxSize); {
 		h := e.Value.(*held)
 		e = e.Prev()

@@ -53,7 +53,7 @@ func openFile(path string) (f *file, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	f = &file{path: path, vectors: &vectorCache{maxBytes: maxVectorBytes}}
+	f = &file{path: path, vectors: newVectorCache(maxVectorBytes)}
 	defer func() {
 		if err != nil {
 			f.close()
@@ -146,6 +146,7 @@ func dsn(path string, readOnly bool) string {
 }
 
 func (f *file) close() {
+	f.vectors.sets.DropIf(func(space) bool { return true })
 	for _, db := range []*sql.DB{f.read, f.find, f.count} {
 		if db != nil {
 			db.Close()

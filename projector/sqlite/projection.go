@@ -35,7 +35,7 @@ const (
 type projection struct {
 	m         *Models
 	file      *file
-	cache     *cache
+	cache     *foldCache
 	positions []position
 	// removed are the trees whose rows go in the next transaction.
 	removed map[string]bool
@@ -103,7 +103,7 @@ func (m *Models) project(ctx context.Context, f *file) error {
 	default:
 	}
 	p := &projection{
-		m: m, file: f, cache: newCache(m.opts.MaxFolds, m.opts.MaxFoldBytes), removed: map[string]bool{},
+		m: m, file: f, cache: newFoldCache(m.opts.MaxFolds, m.opts.MaxFoldBytes), removed: map[string]bool{},
 		stuck: map[string]time.Time{}, stmts: map[string]*sql.Stmt{}, scopes: map[string]*scope{}, gaps: true, leavings: true, overwal: true,
 	}
 	defer p.closeStatements()

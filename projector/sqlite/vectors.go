@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"math"
-	"slices"
 	"sort"
-	"sync"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/cache"
 )
 
 // maxVectorBytes is how much memory the vectors of all scopes may take that are
@@ -17,8 +17,14 @@ import (
 // question.
 const maxVectorBytes = 128 << 20
 
-// fewVectors are not kept: they are read in less than a millisecond.
-const fewVectors = 100
+const (
+	// fewVectors are not kept: they are read in less than a millisecond.
+	fewVectors    = 100
+	maxVectorSets = 1024
+	// vectorsIdle is how long the vectors of a scope are kept that no question
+	// is about.
+	vectorsIdle = time.Hour
+)
 
 // unit is a vector of length 1: the cosine of two is their dot product.
 type unit []float32
@@ -74,17 +80,15 @@ type space struct {
 // them from the file takes ten times as long as to compare them.
 type vectorCache struct {
 	maxBytes int
-	mu       sync.Mutex
-	sets     []*vectorSet // the last used is last
-	bytes    int
+	sets     *cache.Cache[space, vectorSet]
+}
+
+func newVectorCache(maxBytes int) *vectorCache {
+	return &vectorCache{maxBytes: maxBytes, sets: cache.New[space, vectorSet](maxVectorSets, maxBytes, vectorsIdle)}
 }
 
 // vectorSet are the vectors of a space, or the oldest of them.
 type vectorSet struct {
-	space space
-	bytes int // as the cache knows them
-
-	mu      sync.Mutex
 	all     []embedding // by id; grows at its end only
 	last    int64       // the largest id that was read
 	removed int64       // how many were removed before
@@ -101,36 +105,43 @@ func (c *vectorCache) each(ctx context.Context, tx *sql.Tx, of space, f func(emb
 	if err != nil {
 		return err
 	}
-	s := c.get(of)
-	kept, err := s.read(ctx, tx, last, removed, c.maxBytes, f)
+	var kept []embedding
+	err = c.sets.Use(ctx, of, func(s *vectorSet) (int, error) {
+		err := s.read(ctx, tx, of, last, removed, c.maxBytes/of.bytes(), f)
+		if kept = s.all; len(kept) < fewVectors {
+			return 0, err
+		}
+		return len(kept) * of.bytes(), err
+	})
 	if err != nil {
 		return err
 	}
-	c.weigh(s, len(kept))
 	for _, e := range kept[:sort.Search(len(kept), func(i int) bool { return kept[i].id > last })] {
 		f(e)
 	}
 	return nil
 }
 
+// forget drops the vectors of a scope.
+func (c *vectorCache) forget(scope int64) {
+	c.sets.DropIf(func(s space) bool { return s.scope == scope })
+}
+
 // bytes is how much memory a vector takes, about.
 func (s space) bytes() int { return 4*s.dimensions + 64 }
 
 // read brings the set to where a transaction is, in which last is the largest
-// id and so many vectors were removed. It returns what is kept, to which later
-// reads only add, and calls f with what is not kept.
-func (s *vectorSet) read(ctx context.Context, tx *sql.Tx, last, removed int64, maxBytes int, f func(embedding)) ([]embedding, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// id and so many vectors were removed. It calls f with what is not kept since
+// the set has as many vectors as it may.
+func (s *vectorSet) read(ctx context.Context, tx *sql.Tx, of space, last, removed int64, most int, f func(embedding)) error {
 	if removed != s.removed {
-		s.all, s.last, s.removed = nil, 0, removed
+		*s = vectorSet{removed: removed}
 	}
 	if last <= s.last {
-		return s.all, nil
+		return nil
 	}
-	most := maxBytes / s.space.bytes()
 	const text = "SELECT id, memory, vector FROM vectors WHERE scope = ? AND model = ? AND length(vector) = ? AND id > ? ORDER BY id"
-	err := each(ctx, tx, text, []any{s.space.scope, s.space.model, 4 * s.space.dimensions, s.last}, func(row *sql.Rows) error {
+	err := each(ctx, tx, text, []any{of.scope, of.model, 4 * of.dimensions, s.last}, func(row *sql.Rows) error {
 		var e embedding
 		var raw sql.RawBytes
 		if err := row.Scan(&e.id, &e.memory, &raw); err != nil {
@@ -153,51 +164,5 @@ func (s *vectorSet) read(ctx context.Context, tx *sql.Tx, last, removed int64, m
 	if err == nil && len(s.all) < most {
 		s.last = last
 	}
-	return s.all, err
-}
-
-// get returns the set of a space, as the last one used.
-func (c *vectorCache) get(of space) *vectorSet {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := &vectorSet{space: of}
-	if i := slices.IndexFunc(c.sets, func(s *vectorSet) bool { return s.space == of }); i >= 0 {
-		s = c.sets[i]
-		c.sets = slices.Delete(c.sets, i, i+1)
-	}
-	c.sets = append(c.sets, s)
-	return s
-}
-
-// weigh notes how large a set has become, and drops what was not used for
-// longest.
-func (c *vectorCache) weigh(s *vectorSet, vectors int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.Index(c.sets, s)
-	if i < 0 { // dropped meanwhile
-		return
-	}
-	c.bytes -= s.bytes
-	if s.bytes = vectors * s.space.bytes(); vectors < fewVectors {
-		c.sets = slices.Delete(c.sets, i, i+1)
-		return
-	}
-	c.bytes += s.bytes
-	for c.bytes > c.maxBytes && len(c.sets) > 1 {
-		c.bytes -= c.sets[0].bytes
-		c.sets = slices.Delete(c.sets, 0, 1)
-	}
-}
-
-// forget drops the vectors of a scope.
-func (c *vectorCache) forget(scope int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sets = slices.DeleteFunc(c.sets, func(s *vectorSet) bool {
-		if s.space.scope == scope {
-			c.bytes -= s.bytes
-		}
-		return s.space.scope == scope
-	})
+	return err
 }

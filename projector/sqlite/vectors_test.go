@@ -183,11 +183,12 @@ func TestALargeScopeChanges(t *testing.T) {
 		}
 	}
 	require.Len(t, nearest(vectors[7], readmodel.MaxPage), readmodel.MaxPage)
+	of := space{scope: 1, model: embedderA, dimensions: 32}
+	require.True(t, w.models.file.vectors.sets.Holds(of))
 	_, err := w.log.Erase(t.Context(), s.LogID())
 	require.NoError(t, err)
 	require.Empty(t, nearest(vectors[7], 1))
-	require.Empty(t, w.models.file.vectors.sets, "nothing of it is in memory")
-	require.Zero(t, w.models.file.vectors.bytes)
+	require.False(t, w.models.file.vectors.sets.Holds(of), "nothing of it is in memory")
 }
 
 // The vectors take no more memory than they may; what is not kept is found too.
@@ -197,7 +198,7 @@ func TestKeptVectorsAreBounded(t *testing.T) {
 	w, s, vectors := large(t, n)
 	require.NotEmpty(t, w.candidates(readmodel.MemoryQuery{Scope: s, Text: "memory"}).ByWords) // all is in
 	of := space{model: embedderA, dimensions: 32}
-	c := &vectorCache{maxBytes: of.bytes() * (n - 100)}
+	c := newVectorCache(of.bytes() * (n - 100))
 	all := func() (found []int64) {
 		_, err := look(t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
 			of.scope, err = scopeNumber(t.Context(), tx, s)
@@ -214,19 +215,27 @@ func TestKeptVectorsAreBounded(t *testing.T) {
 	}
 	for range 2 {
 		require.Len(t, all(), n)
-		require.Len(t, c.sets[0].all, n-100)
-		require.LessOrEqual(t, c.bytes, c.maxBytes)
+		require.NoError(t, c.sets.Use(t.Context(), of, func(s *vectorSet) (int, error) {
+			require.Len(t, s.all, n-100)
+			return len(s.all) * of.bytes(), nil
+		}))
 	}
-	const other = 1_000
-	require.Equal(t, of.bytes()*(n-100), c.bytes)
-	c.weigh(c.get(space{scope: other, dimensions: 32}), fewVectors)
-	require.Len(t, c.sets, 1, "the first had to go")
-	require.Equal(t, of.bytes()*fewVectors, c.bytes)
-	c.weigh(c.get(space{scope: other + 1, dimensions: 32}), fewVectors-1)
-	require.Len(t, c.sets, 1, "those of a small scope are not kept")
-	c.forget(other)
-	require.Empty(t, c.sets)
-	require.Zero(t, c.bytes)
+	keep := func(of space) error {
+		return c.sets.Use(t.Context(), of, func(*vectorSet) (int, error) { return of.bytes(), nil })
+	}
+	other := space{scope: 1_000, dimensions: 32}
+	require.NoError(t, keep(other))
+	require.False(t, c.sets.Holds(of), "the first had to go")
+	c.forget(other.scope)
+	require.False(t, c.sets.Holds(other))
+}
+
+// Those of a small scope are not kept.
+func TestFewVectorsAreNotKept(t *testing.T) {
+	t.Parallel()
+	w, s, vectors := large(t, fewVectors-1)
+	require.Len(t, w.candidates(readmodel.MemoryQuery{Scope: s, Model: embedderA, Vector: vectors[0]}).ByMeaning, 10)
+	require.False(t, w.models.file.vectors.sets.Holds(space{scope: 1, model: embedderA, dimensions: 32}))
 }
 
 // A question sees the vectors of its transaction, even if a later one has read

@@ -1,4 +1,4 @@
-package snapshot
+package cache
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAShelfIsBounded(t *testing.T) {
+func TestACacheIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf[int](3, 100, time.Minute)
+		s := New[string, int](3, 100, time.Minute)
 		put := func(session string, value, size int) (was int) {
-			require.NoError(t, s.use(t.Context(), session, func(v *int) (int, error) {
+			require.NoError(t, s.Use(t.Context(), session, func(v *int) (int, error) {
 				was, *v = *v, value
 				return size, nil
 			}))
@@ -27,7 +27,7 @@ func TestAShelfIsBounded(t *testing.T) {
 		kept := func() []string {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return slices.Sorted(maps.Keys(s.slots))
+			return slices.Sorted(maps.Keys(s.entries))
 		}
 		for i := range 5 {
 			put(fmt.Sprint(i), i+1, 10)
@@ -44,12 +44,19 @@ func TestAShelfIsBounded(t *testing.T) {
 		require.Equal(t, 1, s.size)
 
 		problem := errors.New("x")
-		require.ErrorIs(t, s.use(t.Context(), "nothing", func(*int) (int, error) { return 0, problem }), problem)
+		require.ErrorIs(t, s.Use(t.Context(), "nothing", func(*int) (int, error) { return 0, problem }), problem)
 		require.NotContains(t, kept(), "nothing", "what came to nothing is not kept")
 
-		s.drop("small")
+		s.Drop("small")
 		require.Zero(t, s.size)
 		require.Empty(t, kept())
+		for _, key := range []string{"a1", "b1", "b2"} {
+			put(key, 1, 10)
+		}
+		s.DropIf(func(key string) bool { return key[0] == 'b' })
+		require.Equal(t, []string{"a1"}, kept())
+		require.Equal(t, 10, s.size)
+		s.Drop("a1")
 
 		put("a", 1, 10)
 		time.Sleep(40 * time.Second)
@@ -67,14 +74,14 @@ func TestAShelfIsBounded(t *testing.T) {
 }
 
 // Who waits for its turn leaves when it is cancelled, and a value that was
-// forgotten meanwhile is not counted.
-func TestAShelfGivesOneTurn(t *testing.T) {
+// dropped meanwhile is not counted.
+func TestACacheGivesOneTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf[int](3, 100, time.Minute)
+		s := New[string, int](3, 100, time.Minute)
 		in, out := make(chan struct{}), make(chan struct{})
 		go func() {
-			_ = s.use(t.Context(), "a", func(v *int) (int, error) {
+			_ = s.Use(t.Context(), "a", func(v *int) (int, error) {
 				close(in)
 				<-out
 				return 50, nil
@@ -83,12 +90,12 @@ func TestAShelfGivesOneTurn(t *testing.T) {
 		<-in
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, s.use(ctx, "a", func(*int) (int, error) { return 1, nil }), context.Canceled)
-		s.drop("a")
+		require.ErrorIs(t, s.Use(ctx, "a", func(*int) (int, error) { return 1, nil }), context.Canceled)
+		s.Drop("a")
 		out <- struct{}{}
 		synctest.Wait()
 		require.Zero(t, s.size)
-		require.Empty(t, s.slots)
+		require.Empty(t, s.entries)
 		s.mu.Lock()
 		s.timer.Stop()
 		s.mu.Unlock()
