@@ -23,6 +23,9 @@ type Folds interface {
 	// the place of another one in JSON. Folds that are too large for the store
 	// are not kept, which is no error.
 	Save(ctx context.Context, session string, s Saved) (int, error)
+	// Sequences returns the sequences of the session's saved folds that have one
+	// of the forms, rising, each once.
+	Sequences(ctx context.Context, session string, forms ...Form) ([]uint64, error)
 	// Erase removes all saved folds of a session, every byte of them.
 	Erase(ctx context.Context, session string) error
 }

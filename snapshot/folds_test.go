@@ -80,7 +80,7 @@ func TestFoldsOfTwoForms(t *testing.T) {
 	for i := range 1_000 {
 		large.Messages = append(large.Messages, projector.Message{Role: projector.RoleUser, Sequence: uint64(i), Content: strings.Repeat("ab", i)})
 	}
-	for name, folds := range map[string]snapshot.Lister{"memory": &foldsmem.Folds{}, "jetstream": onDisk(t).folds} {
+	for name, folds := range map[string]snapshot.Folds{"memory": &foldsmem.Folds{}, "jetstream": onDisk(t).folds} {
 		save := func(tree *projector.Tree, form snapshot.Form, digest string) int {
 			s := snapshot.Saved{Sequence: tree.Head, Version: projector.Version, Digest: digest, Form: form, State: []byte(marshal(t, tree))}
 			if form == snapshot.Packed {

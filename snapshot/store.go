@@ -187,11 +187,10 @@ var errStale = errors.New("snapshot: saved fold is not of this log")
 // savedBehind reports whether there is a saved fold between an anchor and what
 // is asked for.
 func (s *Store) savedBehind(ctx context.Context, session string, anchor, to uint64) bool {
-	folds, ok := s.opts.Folds.(Lister)
-	if !ok {
-		return s.opts.Folds != nil
+	if s.opts.Folds == nil {
+		return false
 	}
-	all, err := folds.Sequences(ctx, session, Packed, JSON)
+	all, err := s.opts.Folds.Sequences(ctx, session, Packed, JSON)
 	return err == nil && slices.ContainsFunc(all, func(n uint64) bool { return n > anchor && (to == 0 || n <= to) })
 }
 
@@ -401,11 +400,11 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 }
 
 // Saved yields those of the session's saved folds that are in JSON, by rising
-// sequences. It yields none if the store's folds are no [Lister].
+// sequences.
 func (s *Store) Saved(ctx context.Context, session string) iter.Seq2[Saved, error] {
 	return func(yield func(Saved, error) bool) {
-		folds, ok := s.opts.Folds.(Lister)
-		if !ok {
+		folds := s.opts.Folds
+		if folds == nil {
 			return
 		}
 		all, err := folds.Sequences(ctx, session, JSON)

@@ -86,11 +86,10 @@ func (s *Store) foldOn(ctx context.Context, session string, k *keptTimeline) err
 
 // oldest returns the first state at or after a floor that can be computed, or nil.
 func (s *Store) oldest(ctx context.Context, session string, floor uint64) (*projector.Tree, error) {
-	folds, ok := s.opts.Folds.(Lister)
-	if !ok {
+	if s.opts.Folds == nil {
 		return nil, nil
 	}
-	all, err := folds.Sequences(ctx, session, Packed, JSON)
+	all, err := s.opts.Folds.Sequences(ctx, session, Packed, JSON)
 	if err != nil {
 		return nil, err
 	}

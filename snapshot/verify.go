@@ -12,21 +12,13 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Lister is a Folds that says what it has.
-type Lister interface {
-	Folds
-	// Sequences returns the sequences of the session's saved folds that have one
-	// of the forms, rising, each once.
-	Sequences(ctx context.Context, session string, forms ...Form) ([]uint64, error)
-}
-
 // Verify folds a session again and reports to found the saved folds that differ from
 // the log's state at their sequence. Where retention has removed the
-// beginning, the first saved fold is taken for it. It reads nothing if the
-// store's folds are no [Lister], or if there are none.
+// beginning, the first saved fold is taken for it. It reads nothing if there
+// are none.
 func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.Finding)) error {
-	folds, ok := s.opts.Folds.(Lister)
-	if !ok {
+	folds := s.opts.Folds
+	if folds == nil {
 		return nil
 	}
 	saved, err := folds.Sequences(ctx, session, JSON, Packed)
@@ -51,7 +43,7 @@ func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.
 
 type verification struct {
 	ctx     context.Context
-	folds   Lister
+	folds   Folds
 	session string
 	saved   []uint64 // that have not been looked at
 	found   func(eventlog.Finding)

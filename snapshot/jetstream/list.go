@@ -36,7 +36,7 @@ func OpenExisting(ctx context.Context, nc *nats.Conn, places Places) (*Folds, er
 	return f, nil
 }
 
-// Sequences implements snapshot.Lister.
+// Sequences implements snapshot.Folds.
 func (f *Folds) Sequences(ctx context.Context, session string, forms ...snapshot.Form) ([]uint64, error) {
 	stream, prefix, err := f.place(ctx, session)
 	if stream == nil || err != nil {

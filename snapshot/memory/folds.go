@@ -51,3 +51,17 @@ func (f *Folds) Erase(_ context.Context, session string) error {
 	delete(f.saved, session)
 	return nil
 }
+
+// Sequences implements snapshot.Folds.
+func (f *Folds) Sequences(_ context.Context, session string, forms ...snapshot.Form) ([]uint64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []uint64
+	for _, s := range f.saved[session] {
+		if slices.Contains(forms, s.Form) {
+			all = append(all, s.Sequence)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
