@@ -215,7 +215,7 @@ func trafficTrimmed(t *testing.T, c *apiChecker) {
 	a.get("/sessions/s/usage").done(t)
 	a.get("/compare?a=s&b=s").done(t)
 	a.get("/sessions/s/timeline").done(t)
-	states := snapshot.New(log, &snapshot.StoreOptions{Folds: unlisted{saved}})
+	states = snapshot.New(log, &snapshot.StoreOptions{Folds: unlisted{saved}})
 	a = c.server(t, log, nil, func(o *httpapi.Options) { o.States = states })
 	a.get("/sessions/s/timeline").failed(t, 410, api.CodeTruncated)
 }

@@ -155,3 +155,6 @@ func (broken) Nearest(context.Context, string, uint64, ...snapshot.Form) (*snaps
 }
 func (broken) Save(context.Context, string, snapshot.Saved) (int, error) { return 0, errGone }
 func (broken) Erase(context.Context, string) error                       { return errGone }
+func (broken) Sequences(context.Context, string, ...snapshot.Form) ([]uint64, error) {
+	return nil, errGone
+}
