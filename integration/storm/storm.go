@@ -27,13 +27,14 @@ type storm struct {
 
 func run(ctx context.Context, o options) (err error) {
 	s := &storm{options: o, ctx: ctx}
-	want := uint64(o.clients + spareFiles)
+	connections := o.clients + 2*o.sessions + spareFiles // all clients are at one node while the other is dead, with the producers
+	want := uint64(connections + spareFiles)
 	files, err := raiseFiles(want)
 	if err != nil {
 		return err
 	}
 	if files < want {
-		s.clients = max(1, int(files)-spareFiles)
+		s.clients = max(1, o.clients-int(want-files))
 		say("this system allows %d open files in a process: %d clients instead of %d", files, s.clients, o.clients)
 	}
 	s.report = newReport(s.options, files)
@@ -53,7 +54,8 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.d, err = deployment.Outside(binaries, folder, 1, 2, ""); err != nil {
+	limits := fmt.Sprintf("\nlimits: {connections: %d, streams: 100000}\n", connections)
+	if s.d, err = deployment.Outside(binaries, folder, 1, 2, limits); err != nil {
 		return err
 	}
 	defer s.d.Close()
@@ -82,10 +84,12 @@ func (s *storm) play() error {
 	if err := s.quiet("no client"); err != nil {
 		return err
 	}
-	pace, stop := context.WithCancel(s.ctx)
+	whole, giveUp := context.WithCancel(s.ctx)
+	pace, stop := context.WithCancel(whole)
 	defer s.load.busy.Wait()
+	defer giveUp()
 	defer stop()
-	s.load.keepPace(pace, s.ctx)
+	s.load.keepPace(pace, whole)
 	for _, step := range []func() error{s.join, s.kill, s.cut} {
 		if err := step(); err != nil {
 			return err
