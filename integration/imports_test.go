@@ -94,7 +94,7 @@ func TestTheLoopsPartsPointOneWay(t *testing.T) {
 		"agentloop/engine/internal/retrying", "agentloop/engine/internal/remoteids", "agentloop/engine/internal/conversation",
 		"agentloop/engine/internal/record", "agentloop/engine/internal/metrics", "agentloop/engine/internal/sharedlock",
 		"agentloop/engine/internal/files", "agentloop/engine/internal/admission", "agentloop/engine/internal/drive", "agentloop/engine/internal/node", "agentloop/engine/internal/request",
-		"agentloop/engine/timetravel", "agentloop/engine",
+		"agentloop/engine/timetravel", "agentloop/engine/admin", "agentloop/engine",
 	}
 	for _, p := range listed(t) {
 		from := slices.Index(order, p.folder())

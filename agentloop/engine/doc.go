@@ -1,7 +1,8 @@
 // Package engine runs agents over a log.
 //
-//	engine             takes requests: starts, resumes, stops, submits, sweeps, erases
+//	engine             takes requests: starts, resumes, stops, submits
 //	timetravel         forks sessions, and takes them back
+//	admin              erases sessions, ends those that have expired, removes files that nothing uses
 //	internal/request   appends what requests ask for, and has it driven
 //	internal/node      which trees this node drives: claims, tickets, hand-over, suspects
 //	internal/drive     performs what is decided in a tree while it is claimed

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/admin"
 	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
@@ -44,7 +45,7 @@ type Options struct {
 	// Metrics measure what the loop does; nil: nothing does.
 	Metrics *Metrics
 	// ExpireAfter is how long after it was asked for its last run a session
-	// expires; see Sweep. 0: never.
+	// expires; see [admin.Admin.Sweep]. 0: never.
 	ExpireAfter time.Duration
 	// Quota limits what tenants use; nil: nothing does.
 	Quota *quota.Quota
@@ -84,17 +85,13 @@ type Loop struct {
 
 	// TimeTravel goes back in sessions, and forks them.
 	TimeTravel *timetravel.History
+	// Admin erases sessions, and removes what has expired.
+	Admin *admin.Admin
 
 	node     *node.Node
 	requests *request.Core
 	ctx      context.Context // ends with ErrStopping
 	wg       sync.WaitGroup
-
-	sweeping chan struct{}       // holds one while there is a sweep
-	lookedAt map[string]lookedAt // by the last sweep, by session; the sweep's
-
-	tidying chan struct{}        // holds one while Tidy continues
-	useless map[string]time.Time // since when files are, by provider and root; Tidy's
 }
 
 // New returns a loop for the given agents. It fails if one is ill-defined; with
@@ -105,7 +102,7 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{log: log, agents: node.NewAgents(defs), sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1)}
+	l := &Loop{log: log, agents: node.NewAgents(defs)}
 	if o != nil {
 		l.opts = *o
 	}
@@ -145,7 +142,7 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	l.requests = &request.Core{
 		Log: log, States: l.states, Agents: l.agents, Node: l.node, Clock: l.clock, Queue: l.opts.Queue, Quota: l.opts.Quota,
 	}
-	l.TimeTravel = timetravel.New(l.requests, l.files)
+	l.TimeTravel, l.Admin = timetravel.New(l.requests, l.files), admin.New(l.requests, l.files)
 	return l, nil
 }
 

@@ -151,7 +151,7 @@ func TestMetricsOfWorkspaces(t *testing.T) {
 	g.ended("s")
 	_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 	require.NoError(t, err)
-	_, err = g.loop.Erase(t.Context(), "f")
+	_, err = g.loop.Admin.Erase(t.Context(), "f")
 	require.NoError(t, err)
 	require.Subset(t, scraped(t, reg), []string{
 		`helixd_workspace_duration_seconds_count{operation="open",outcome="ok",provider="shelf"} 1`,

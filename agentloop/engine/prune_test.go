@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/admin"
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -48,9 +49,9 @@ func clearedOn(t *testing.T, s *shelf) (g *rig, clock *atomic.Int64) {
 func TestASweepRemovesWorkspaces(t *testing.T) {
 	g, s, clock := cleared(t)
 	first := stateOf(t, g.log, "s").Checkpoints[0].ID
-	require.Equal(t, engine.Swept{}, g.sweep(engine.SweepOptions{}))
+	require.Equal(t, admin.Swept{}, g.sweep(admin.SweepOptions{}))
 	clock.Add(time.Hour.Milliseconds())
-	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1}, g.sweep(engine.SweepOptions{DryRun: true}))
+	require.Equal(t, admin.Swept{Detected: 1, AlreadyTerminal: 1}, g.sweep(admin.SweepOptions{DryRun: true}))
 	require.NotEmpty(t, s.trees)
 	s.fails = func(what string) error {
 		if what == "remove" && s.removed.Load() == 1 {
@@ -58,13 +59,13 @@ func TestASweepRemovesWorkspaces(t *testing.T) {
 		}
 		return nil
 	}
-	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1, Errors: 1}, g.sweep(engine.SweepOptions{}))
-	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1, SnapshotsDeleted: 2}, g.sweep(engine.SweepOptions{}))
+	require.Equal(t, admin.Swept{Detected: 1, AlreadyTerminal: 1, Errors: 1}, g.sweep(admin.SweepOptions{}))
+	require.Equal(t, admin.Swept{Detected: 1, AlreadyTerminal: 1, SnapshotsDeleted: 2}, g.sweep(admin.SweepOptions{}))
 	require.Empty(t, s.trees)
 	state := stateOf(t, g.log, "s")
 	require.Equal(t, projector.WorkspaceGone, state.Workspace.Status)
 	require.Equal(t, projector.SessionCompleted, state.Status)
-	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1}, g.sweep(engine.SweepOptions{}))
+	require.Equal(t, admin.Swept{Detected: 1, AlreadyTerminal: 1}, g.sweep(admin.SweepOptions{}))
 
 	h, err := g.loop.Handle(t.Context(), "s")
 	require.NoError(t, err)
@@ -114,7 +115,7 @@ func TestWhatWasClosedNeverComesBack(t *testing.T) {
 			g, clock := clearedOn(t, s)
 			clock.Add(time.Hour.Milliseconds())
 			elsewhere := newSpaceRig(t, g.log, newShelf(), engine.Options{Now: func() time.Time { return time.UnixMilli(clock.Load()) }})
-			elsewhere.sweep(engine.SweepOptions{})
+			elsewhere.sweep(admin.SweepOptions{})
 			require.Equal(t, `log: "xy"`, s.files(root))
 			tt.then(t, g)
 			g.result(tt.session)
@@ -140,11 +141,11 @@ func TestErasureRemovesWorkspaces(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := g.loop.Erase(t.Context(), "s")
+	_, err := g.loop.Admin.Erase(t.Context(), "s")
 	require.ErrorIs(t, err, agentloop.ErrWorkspaceRemains)
 	require.Equal(t, projector.SessionCompleted, stateOf(t, g.log, "s").Status, "nothing else is erased")
 	s.fails = nil
-	e, err := g.loop.Erase(t.Context(), "s")
+	e, err := g.loop.Admin.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.False(t, e.Pending)
 	require.Empty(t, s.trees)
@@ -161,12 +162,12 @@ func TestAnErasureWaitsForTheLastBytes(t *testing.T) {
 		}
 		return nil
 	}
-	e, err := g.loop.Erase(t.Context(), "s")
+	e, err := g.loop.Admin.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.True(t, e.Pending)
 	_, err = g.log.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
-	_, err = g.loop.Erase(t.Context(), "s")
+	_, err = g.loop.Admin.Erase(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "nothing is left")
 }
 
@@ -180,7 +181,7 @@ func TestAnErasureTellsOfFilesElsewhere(t *testing.T) {
 				}
 				return nil
 			}
-			return g.loop.Erase(t.Context(), "s")
+			return g.loop.Admin.Erase(t.Context(), "s")
 		},
 		"of a fork": func(t *testing.T, g *rig, s *shelf) (eventlog.Erasure, error) {
 			_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
@@ -191,10 +192,10 @@ func TestAnErasureTellsOfFilesElsewhere(t *testing.T) {
 				}
 				return nil
 			}
-			return g.loop.Erase(t.Context(), "f")
+			return g.loop.Admin.Erase(t.Context(), "f")
 		},
 		"of another kind": func(t *testing.T, g *rig, _ *shelf) (eventlog.Erasure, error) {
-			return newRigOn(t, g.log).loop.Erase(t.Context(), "s")
+			return newRigOn(t, g.log).loop.Admin.Erase(t.Context(), "s")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,19 +211,19 @@ func TestAnErasureTellsOfFilesElsewhere(t *testing.T) {
 // while: a fork's are there before its log is.
 func TestTidy(t *testing.T) {
 	g, s, clock := cleared(t)
-	tidy := func() engine.Tidied {
-		done, err := g.loop.Tidy(t.Context())
+	tidy := func() admin.Tidied {
+		done, err := g.loop.Admin.Tidy(t.Context())
 		require.NoError(t, err)
 		return done
 	}
-	require.Equal(t, engine.Tidied{}, tidy())
+	require.Equal(t, admin.Tidied{}, tidy())
 	_, _, err := s.Open(t.Context(), workspace.Session{Root: "left", ID: "left"})
 	require.NoError(t, err)
-	require.Equal(t, engine.Tidied{Waiting: 1}, tidy())
-	clock.Add(engine.TidyGrace.Milliseconds() - 1)
-	require.Equal(t, engine.Tidied{Waiting: 1}, tidy())
+	require.Equal(t, admin.Tidied{Waiting: 1}, tidy())
+	clock.Add(admin.TidyGrace.Milliseconds() - 1)
+	require.Equal(t, admin.Tidied{Waiting: 1}, tidy())
 	clock.Add(1)
-	require.Equal(t, engine.Tidied{Trees: 1}, tidy())
+	require.Equal(t, admin.Tidied{Trees: 1}, tidy())
 	roots, err := s.Roots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"s"}, roots)
@@ -230,12 +231,12 @@ func TestTidy(t *testing.T) {
 	// What another node has closed goes, too.
 	clock.Add(time.Hour.Milliseconds())
 	elsewhere := newSpaceRig(t, g.log, newShelf(), engine.Options{Now: func() time.Time { return time.UnixMilli(clock.Load()) }})
-	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1}, elsewhere.sweep(engine.SweepOptions{}))
-	require.Equal(t, engine.Tidied{Waiting: 1}, tidy())
-	clock.Add(engine.TidyGrace.Milliseconds())
+	require.Equal(t, admin.Swept{Detected: 1, AlreadyTerminal: 1}, elsewhere.sweep(admin.SweepOptions{}))
+	require.Equal(t, admin.Tidied{Waiting: 1}, tidy())
+	clock.Add(admin.TidyGrace.Milliseconds())
 	s.fails = func(string) error { return errors.New("the shelf is stuck") }
-	require.Equal(t, engine.Tidied{Errors: 1}, tidy())
+	require.Equal(t, admin.Tidied{Errors: 1}, tidy())
 	s.fails = nil
-	require.Equal(t, engine.Tidied{Trees: 1}, tidy())
+	require.Equal(t, admin.Tidied{Trees: 1}, tidy())
 	require.Empty(t, s.trees)
 }

@@ -288,14 +288,14 @@ func TestErasingASessionErasesItsMemories(t *testing.T) {
 	g.ended("s")
 	for range 2 {
 		memories := remember(t, log, "s") // the second time by a call that was under way
-		e, err := g.loop.Erase(t.Context(), "s")
+		e, err := g.loop.Admin.Erase(t.Context(), "s")
 		require.NoError(t, err)
 		require.False(t, e.Pending)
 		for _, id := range []string{"s", memories} {
 			_, err = log.Head(t.Context(), id)
 			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 		}
-		_, err = g.loop.Erase(t.Context(), "s")
+		_, err = g.loop.Admin.Erase(t.Context(), "s")
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	}
 }
@@ -326,13 +326,13 @@ func TestAnErasureThatBreaksOff(t *testing.T) {
 			g.start("s", "a", "go")
 			g.ended("s")
 			memories := remember(t, log, "s")
-			e, err := g.loop.Erase(t.Context(), "s")
+			e, err := g.loop.Admin.Erase(t.Context(), "s")
 			require.ErrorIs(t, err, eventlog.ErrUnavailable)
 			require.False(t, e.Pending, "it is found")
 			_, err = log.Head(t.Context(), "s")
 			require.NoError(t, err)
 			log.which = func(string) bool { return false }
-			_, err = g.loop.Erase(t.Context(), "s")
+			_, err = g.loop.Admin.Erase(t.Context(), "s")
 			require.NoError(t, err)
 			_, err = log.Head(t.Context(), memories)
 			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
@@ -349,7 +349,7 @@ func TestErasingASessionErasesNoOthersMemories(t *testing.T) {
 	_, intruder, _ := strings.Cut(memories, "/session/")
 	g.start(intruder, "a", "go")
 	g.ended(intruder)
-	_, err := g.loop.Erase(t.Context(), intruder)
+	_, err := g.loop.Admin.Erase(t.Context(), intruder)
 	require.NoError(t, err)
 	_, err = log.Head(t.Context(), memories)
 	require.NoError(t, err)

@@ -153,7 +153,7 @@ func (te *teller) commands() map[string]command {
 			return "", nil
 		},
 		"erase": func(ctx context.Context, _ *engine.Loop, session string) (string, error) {
-			_, err := te.loop.Erase(ctx, te.prefix+session)
+			_, err := te.loop.Admin.Erase(ctx, te.prefix+session)
 			return "", err
 		},
 		"release": func(_ context.Context, _ *engine.Loop, name string) (string, error) {

@@ -113,8 +113,7 @@ func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 // the whole tree: a run that was suspended has ended before its session has
 // stopped, and a sub-agent may have outlived its parent's turn.
 func (l *Loop) AwaitStop(ctx context.Context, session string) error {
-	_, err := l.requests.Await(ctx, session, request.Stopped)
-	return err
+	return l.requests.AwaitStop(ctx, session)
 }
 
 // awaitRun returns the state in which a run is finished or waits, or is not the

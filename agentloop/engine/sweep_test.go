@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/admin"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -69,9 +70,9 @@ func sweptRig(t *testing.T) (g *rig, clock *atomic.Int64, speak chan struct{}) {
 	return g, clock, speak
 }
 
-func (g *rig) sweep(o engine.SweepOptions) engine.Swept {
+func (g *rig) sweep(o admin.SweepOptions) admin.Swept {
 	g.t.Helper()
-	done, err := g.loop.Sweep(g.t.Context(), o)
+	done, err := g.loop.Admin.Sweep(g.t.Context(), o)
 	require.NoError(g.t, err)
 	return done
 }
@@ -80,16 +81,16 @@ func TestSweep(t *testing.T) {
 	g, clock, speak := sweptRig(t)
 	require.Equal(t, clock.Load()+time.Hour.Milliseconds(), stateOf(t, g.log, "waits").ExpiresAt)
 	clock.Add(time.Hour.Milliseconds() - 1)
-	require.Equal(t, engine.Swept{}, g.sweep(engine.SweepOptions{}), "none has expired")
+	require.Equal(t, admin.Swept{}, g.sweep(admin.SweepOptions{}), "none has expired")
 	clock.Add(1)
 	before, err := g.log.Head(t.Context(), "waits")
 	require.NoError(t, err)
-	require.Equal(t, engine.Swept{Detected: 4, AlreadyTerminal: 1, Running: 1}, g.sweep(engine.SweepOptions{DryRun: true}))
+	require.Equal(t, admin.Swept{Detected: 4, AlreadyTerminal: 1, Running: 1}, g.sweep(admin.SweepOptions{DryRun: true}))
 	head, err := g.log.Head(t.Context(), "waits")
 	require.NoError(t, err)
 	require.Equal(t, before, head, "a dry run changes nothing")
 
-	require.Equal(t, engine.Swept{Detected: 4, Marked: 2, AlreadyTerminal: 1, Running: 1}, g.sweep(engine.SweepOptions{}))
+	require.Equal(t, admin.Swept{Detected: 4, Marked: 2, AlreadyTerminal: 1, Running: 1}, g.sweep(admin.SweepOptions{}))
 	for _, session := range []string{"waits", "stopped"} {
 		state := g.ended(session)
 		require.Equal(t, projector.SessionFailed, state.Status, session)
@@ -101,9 +102,9 @@ func TestSweep(t *testing.T) {
 
 	close(speak)
 	require.Equal(t, projector.SessionCompleted, g.ended("runs").Status, "what runs is left alone")
-	require.Equal(t, engine.Swept{Detected: 4, AlreadyTerminal: 4}, g.sweep(engine.SweepOptions{}))
+	require.Equal(t, admin.Swept{Detected: 4, AlreadyTerminal: 4}, g.sweep(admin.SweepOptions{}))
 	reads := g.log.(*counted).reads.Load()
-	g.sweep(engine.SweepOptions{})
+	g.sweep(admin.SweepOptions{})
 	require.Equal(t, reads, g.log.(*counted).reads.Load(), "what has not changed is not folded again")
 }
 
@@ -116,7 +117,7 @@ func TestWhoeverAsksPutsExpiryOff(t *testing.T) {
 	require.NoError(t, g.loop.Interrupt(t.Context(), "stopped", ""))
 	require.Eventually(t, func() bool { return stateOf(t, g.log, "stopped").Waits() }, time.Minute, time.Millisecond)
 	clock.Add(time.Hour.Milliseconds() / 2)
-	require.Equal(t, engine.Swept{Detected: 3, Marked: 1, AlreadyTerminal: 1, Running: 1}, g.sweep(engine.SweepOptions{}))
+	require.Equal(t, admin.Swept{Detected: 3, Marked: 1, AlreadyTerminal: 1, Running: 1}, g.sweep(admin.SweepOptions{}))
 	require.Equal(t, projector.SessionInterrupted, stateOf(t, g.log, "stopped").Status)
 }
 
@@ -136,9 +137,9 @@ func TestSweepOfCandidates(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, engine.Swept{Detected: 1, Marked: 1}, g.sweep(engine.SweepOptions{Expiring: candidates}))
+	require.Equal(t, admin.Swept{Detected: 1, Marked: 1}, g.sweep(admin.SweepOptions{Expiring: candidates}))
 	lost := errors.New("lost")
-	_, err := g.loop.Sweep(t.Context(), engine.SweepOptions{Expiring: func(context.Context, time.Time) iter.Seq2[string, error] {
+	_, err := g.loop.Admin.Sweep(t.Context(), admin.SweepOptions{Expiring: func(context.Context, time.Time) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) { yield("", lost) }
 	}})
 	require.ErrorIs(t, err, lost)
@@ -158,8 +159,8 @@ func TestSweepLeavesMemoriesAlone(t *testing.T) {
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), scope, 0, []eventlog.Entry{e})
 	require.NoError(t, err)
-	done, err := loop.Sweep(t.Context(), engine.SweepOptions{})
+	done, err := loop.Admin.Sweep(t.Context(), admin.SweepOptions{})
 	require.NoError(t, err)
-	require.Equal(t, engine.Swept{}, done)
+	require.Equal(t, admin.Swept{}, done)
 	require.Zero(t, log.reads.Load())
 }

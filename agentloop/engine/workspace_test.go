@@ -386,7 +386,7 @@ func TestAForkOfARunThatWaitsHasItsFiles(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 1, s.adopted.Load(), "a fork that is there is not made again")
-	_, err := g.loop.Erase(t.Context(), "s")
+	_, err := g.loop.Admin.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	_, err = g.loop.Submit(t.Context(), engine.Submission{SessionID: "f", ToolCallID: "b", Kind: eventlog.SubmitClientResult, Result: json.RawMessage("1")})
 	require.NoError(t, err)

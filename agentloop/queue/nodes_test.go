@@ -173,7 +173,7 @@ func TestAnErasedSessionLeavesTheList(t *testing.T) {
 	a := s.node("a", slow())
 	s.start(a, "s", "slow")
 	s.until("s", func(t *projector.Tree) bool { return t.Claim != nil })
-	_, err := a.loop.Erase(t.Context(), "s")
+	_, err := a.loop.Admin.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.listed() == 0 && !a.loop.Live("s") }, within, 10*time.Millisecond)
 }

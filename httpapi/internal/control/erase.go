@@ -17,7 +17,7 @@ import (
 const defaultEraseTimeout = 20 * time.Second
 
 func (s *Routes) Erase(w http.ResponseWriter, r *web.Request) error {
-	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.loop.Erase(ctx, r.Session) })
+	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.loop.Admin.Erase(ctx, r.Session) })
 	if err != nil {
 		return err
 	}

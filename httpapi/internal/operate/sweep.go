@@ -3,7 +3,7 @@ package operate
 import (
 	"net/http"
 
-	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/admin"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -19,14 +19,14 @@ func (s *Routes) Sweep(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	o := engine.SweepOptions{DryRun: body.Has("dryRun") && body.Flag("dryRun")}
+	o := admin.SweepOptions{DryRun: body.Has("dryRun") && body.Flag("dryRun")}
 	if *body.Err != nil {
 		return *body.Err
 	}
 	if s.ReadModels != nil {
 		o.Expiring = s.ReadModels.Expiring
 	}
-	done, err := s.Loop.Sweep(r.Context(), o)
+	done, err := s.Loop.Admin.Sweep(r.Context(), o)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,12 @@ func (c *Core) Await(ctx context.Context, session string, wanted func(*projector
 	return nil, context.Cause(ctx)
 }
 
+// AwaitStop waits until all requests to stop are fulfilled in the session's tree.
+func (c *Core) AwaitStop(ctx context.Context, session string) error {
+	_, err := c.Await(ctx, session, Stopped)
+	return err
+}
+
 // Stopped reports whether all requests to stop are fulfilled in a tree.
 func Stopped(t *projector.Tree) bool { return !slices.ContainsFunc(t.Sessions(), stopWanted) }
 

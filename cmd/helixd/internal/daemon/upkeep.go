@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/admin"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
@@ -32,11 +33,11 @@ func upkeep(c *config.Config, store *jetstream.Log, loop *engine.Loop, states *s
 		retention.every = 0
 	}
 	sweep := job{name: "sweep", every: c.Sessions.SweepEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
-		var o engine.SweepOptions
+		var o admin.SweepOptions
 		if models != nil {
 			o.Expiring = models.Expiring
 		}
-		done, err := loop.Sweep(ctx, o)
+		done, err := loop.Admin.Sweep(ctx, o)
 		return []slog.Attr{
 			slog.Int("detected", done.Detected), slog.Int("marked", done.Marked), slog.Int("alreadyTerminal", done.AlreadyTerminal),
 			slog.Int("snapshotsDeleted", done.SnapshotsDeleted), slog.Int("running", done.Running), slog.Int("errors", done.Errors),

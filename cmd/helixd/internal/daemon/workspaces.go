@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/engine/admin"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/agentloop/workspace/local"
@@ -106,8 +107,8 @@ func hasObjects(ctx context.Context, nc *nats.Conn, log *slog.Logger) bool {
 // tidying has each node remove files that belong to no session any more.
 func tidying(loop *engine.Loop) job {
 	return job{name: "tidy", every: tidyEvery, eachNode: true, run: func(ctx context.Context) ([]slog.Attr, error) {
-		done, err := loop.Tidy(ctx)
-		if done == (engine.Tidied{}) {
+		done, err := loop.Admin.Tidy(ctx)
+		if done == (admin.Tidied{}) {
 			return nil, err
 		}
 		return []slog.Attr{slog.Int("trees", done.Trees), slog.Int("waiting", done.Waiting), slog.Int("errors", done.Errors)}, err

@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -53,20 +53,20 @@ type lookedAt struct {
 // one session is logged and counted, and does not stop the sweep. One sweep at a time.
 //
 // Errors: those of listing the sessions; eventlog.ErrRefused; ctx's.
-func (l *Loop) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
+func (a *Admin) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 	select {
-	case l.sweeping <- struct{}{}:
-		defer func() { <-l.sweeping }()
+	case a.sweeping <- struct{}{}:
+		defer func() { <-a.sweeping }()
 	case <-ctx.Done():
 		return Swept{}, context.Cause(ctx)
 	}
-	now := l.opts.Now()
+	now := a.requests.Clock.Now()
 	candidates := o.Expiring
 	if candidates == nil {
-		candidates = func(ctx context.Context, _ time.Time) iter.Seq2[string, error] { return l.log.Sessions(ctx) }
+		candidates = func(ctx context.Context, _ time.Time) iter.Seq2[string, error] { return a.requests.Log.Sessions(ctx) }
 	}
 	var done Swept
-	known := make(map[string]lookedAt, len(l.lookedAt))
+	known := make(map[string]lookedAt, len(a.lookedAt))
 	for session, err := range candidates(ctx, now.Add(time.Millisecond)) {
 		if err != nil {
 			return done, fmt.Errorf("agentloop: sweep: %w", err)
@@ -74,7 +74,7 @@ func (l *Loop) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 		if eventlog.IsMemoryLog(session) {
 			continue
 		}
-		seen, err := l.lookAt(ctx, session)
+		seen, err := a.lookAt(ctx, session)
 		switch {
 		case errors.Is(err, eventlog.ErrSessionNotFound): // erased since
 			continue
@@ -89,10 +89,10 @@ func (l *Loop) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 			if seen.over {
 				done.AlreadyTerminal++
 			} else {
-				err = l.expire(ctx, session, now.UnixMilli(), o.DryRun, &done)
+				err = a.expire(ctx, session, now.UnixMilli(), o.DryRun, &done)
 			}
 			if err == nil && seen.files && !o.DryRun {
-				err = l.closeWorkspaces(ctx, session, now.UnixMilli(), &done)
+				err = a.closeWorkspaces(ctx, session, now.UnixMilli(), &done)
 			}
 		}
 		if errors.Is(err, eventlog.ErrRefused) || errors.Is(err, agentloop.ErrStopping) {
@@ -100,23 +100,23 @@ func (l *Loop) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 		}
 		if err != nil {
 			done.Errors++
-			l.opts.Logger.Warn("an expired session was not swept", eventlog.LogSession, session, "error", err)
+			a.files.Logger.Warn("an expired session was not swept", eventlog.LogSession, session, "error", err)
 		}
 	}
-	l.lookedAt = known
+	a.lookedAt = known
 	return done, nil
 }
 
 // lookAt folds a session, if it has changed.
-func (l *Loop) lookAt(ctx context.Context, session string) (lookedAt, error) {
-	head, err := l.log.Head(ctx, session)
+func (a *Admin) lookAt(ctx context.Context, session string) (lookedAt, error) {
+	head, err := a.requests.Log.Head(ctx, session)
 	if err != nil {
 		return lookedAt{}, err
 	}
-	if seen, ok := l.lookedAt[session]; ok && seen.head == head {
+	if seen, ok := a.lookedAt[session]; ok && seen.head == head {
 		return seen, nil
 	}
-	t, err := l.states.Head(ctx, session)
+	t, err := a.requests.States.Head(ctx, session)
 	if err != nil {
 		return lookedAt{}, err
 	}
@@ -125,11 +125,11 @@ func (l *Loop) lookAt(ctx context.Context, session string) (lookedAt, error) {
 
 // expire ends a session unless something of it runs, and counts what became of
 // it.
-func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, done *Swept) error {
+func (a *Admin) expire(ctx context.Context, session string, now int64, dry bool, done *Swept) error {
 	ctx, cancel := context.WithTimeout(ctx, expireTimeout)
 	defer cancel()
 	count := func(*Swept) {}
-	t, ticket, err := l.requests.AppendWork(ctx, session, "", request.Always, func(t *projector.Tree) ([]record.Draft, error) {
+	t, ticket, err := a.requests.AppendWork(ctx, session, "", request.Always, func(t *projector.Tree) ([]record.Draft, error) {
 		count = func(*Swept) {}
 		switch {
 		case t == nil:
@@ -151,7 +151,7 @@ func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, 
 			return nil, nil // its client did not live to see it
 		}
 		return []record.Draft{{Run: t.Turn.RunID, Fact: &eventlog.InterruptRequested{
-			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: l.clock.FactBase(session),
+			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: a.requests.Clock.FactBase(session),
 		}}}, nil
 	})
 	switch {
@@ -162,10 +162,10 @@ func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, 
 		return err
 	}
 	if t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Kind == eventlog.StopAbort && !dry {
-		if err := l.requests.DispatchAsked(ctx, t, ticket); err != nil {
+		if err := a.requests.DispatchAsked(ctx, t, ticket); err != nil {
 			return err
 		}
-		if err := l.AwaitStop(ctx, session); err != nil {
+		if err := a.requests.AwaitStop(ctx, session); err != nil {
 			return err
 		}
 	}

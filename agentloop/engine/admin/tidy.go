@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// TidyGrace is how long files must have been of no use before Tidy removes
+// them: a fork's are there before its log is.
+const TidyGrace = 15 * time.Minute
+
+// Tidied is what Tidy has done.
+type Tidied struct {
+	Trees   int // of which files were removed
+	Waiting int // of which files are removed when they have been of no use for TidyGrace, or bytes are still left
+	Errors  int // trees that could not be looked at or removed; each is logged
+}
+
+// Tidy removes files that are left in workspaces: of trees that have been
+// erased, or closed, by another node or half, and of forks that never came to
+// be. Each node has to, since only it may reach some of its files. One at a
+// time.
+//
+// Errors: those of listing what there is; ctx's.
+func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
+	select {
+	case a.tidying <- struct{}{}:
+		defer func() { <-a.tidying }()
+	case <-ctx.Done():
+		return Tidied{}, context.Cause(ctx)
+	}
+	var done Tidied
+	now, useless := a.requests.Clock.Now(), map[string]time.Time{}
+	for _, kind := range a.files.Providers.Kinds() {
+		p := a.files.Providers[kind]
+		roots, err := p.Roots(ctx)
+		if err != nil {
+			return done, fmt.Errorf("agentloop: tidy: %s: %w", kind, err)
+		}
+		for _, root := range roots {
+			key := kind + " " + root
+			used, err := a.usesFiles(ctx, p, root)
+			since, known := a.useless[key]
+			switch {
+			case ctx.Err() != nil:
+				return done, context.Cause(ctx)
+			case err == nil && used:
+				continue
+			case err == nil && !known:
+				since = now
+			}
+			if err == nil && now.Sub(since) >= TidyGrace {
+				var pending bool
+				if _, pending, err = a.files.RemoveFrom(ctx, p, root); err == nil && !pending {
+					done.Trees++
+					continue
+				}
+			}
+			if err != nil {
+				done.Errors++
+				a.files.Logger.Warn("left files were not removed", eventlog.LogSession, root, "provider", kind, "error", err)
+			} else {
+				done.Waiting++
+			}
+			if !since.IsZero() {
+				useless[key] = since
+			}
+		}
+	}
+	a.useless = useless
+	return done, nil
+}
+
+// usesFiles reports whether a tree's files are of use.
+func (a *Admin) usesFiles(ctx context.Context, p workspace.Provider, root string) (bool, error) {
+	t, err := a.requests.States.Head(ctx, root)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return false, nil
+	}
+	return err == nil && keptBy(p, t), err
+}
+
+// keptBy reports whether a provider may have files of a tree that are still of
+// use.
+func keptBy(p workspace.Provider, t *projector.Tree) bool {
+	for _, s := range t.Sessions() {
+		w := s.Workspace
+		if w != nil && w.ProviderID == p.ID() && w.Status != projector.WorkspaceGone {
+			return true
+		}
+	}
+	return false
+}
