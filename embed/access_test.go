@@ -104,6 +104,7 @@ func TestOutsideHearsLive(t *testing.T) {
 }
 
 func TestOutsideMayDoNothingElse(t *testing.T) {
+	t.Parallel()
 	_, keys := minter(t)
 	for name, o := range map[string]embed.Options{
 		"live only": {}, "AllowRead": {AllowRead: true},
@@ -141,6 +142,7 @@ func TestOutsideMayDoNothingElse(t *testing.T) {
 }
 
 func TestLiveOnlyReadsNoLog(t *testing.T) {
+	t.Parallel()
 	srv, _, _ := served(t, embed.Options{})
 	out := outside(t, srv)
 	for _, subject := range []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.HELIX_LOG_0", "$JS.API.DIRECT.GET.HELIX_LOG_0"} {
@@ -150,6 +152,7 @@ func TestLiveOnlyReadsNoLog(t *testing.T) {
 }
 
 func TestAllowReadOpensTheLog(t *testing.T) {
+	t.Parallel()
 	srv, _, log := served(t, embed.Options{AllowRead: true})
 	last := uint64(1)
 	var err error
@@ -228,6 +231,7 @@ func TestOutsideHearsNoInboxOfOthers(t *testing.T) {
 }
 
 func TestUserMayDoEverything(t *testing.T) {
+	t.Parallel()
 	t.Run("alone", func(t *testing.T) { userMayDoEverything(t, nil) })
 	t.Run("with subscribers", func(t *testing.T) {
 		_, keys := minter(t)
@@ -250,6 +254,7 @@ func userMayDoEverything(t *testing.T, subscribers []string) {
 }
 
 func TestWithAUserNobodyElseMayConnect(t *testing.T) {
+	t.Parallel()
 	_, keys := minter(t)
 	for name, o := range map[string]embed.Options{
 		"live only": {}, "AllowRead": {AllowRead: true},
@@ -264,6 +269,7 @@ func TestWithAUserNobodyElseMayConnect(t *testing.T) {
 }
 
 func TestWrongCredentials(t *testing.T) {
+	t.Parallel()
 	_, keys := minter(t)
 	for name, subscribers := range map[string][]string{"alone": nil, "with subscribers": keys} {
 		t.Run(name, func(t *testing.T) {

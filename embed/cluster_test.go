@@ -349,6 +349,7 @@ func TestNoClientsUnlessAsked(t *testing.T) {
 }
 
 func TestClusterErrors(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()

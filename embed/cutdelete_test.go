@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // failDelete has the server fail to overwrite a message when it has stored that the
@@ -27,6 +28,8 @@ func failDelete(t *testing.T, dir string, s natsjs.Stream, seq uint64, block str
 // TestASecureDeleteThatAKillCutOff: the server has stored that a message is deleted, and
 // has not overwritten it. The next start does, wherever the message is.
 func TestASecureDeleteThatAKillCutOff(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	for _, compression := range []natsjs.StoreCompression{natsjs.NoCompression, natsjs.S2Compression} {
 		for name, c := range map[string]struct {
 			size   int
@@ -82,6 +85,8 @@ func TestASecureDeleteThatAKillCutOff(t *testing.T) {
 // TestACutSecureDeleteBesideADamagedBlock: a compressed block that can't be read keeps the server from
 // starting only if it may hold the message that is to be overwritten.
 func TestACutSecureDeleteBesideADamagedBlock(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	const gone, inBlock = 4, "1.blk"
 	for name, c := range map[string]struct {
 		block   string

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // filled returns a stopped server's data folder with a stream S of so many
@@ -102,6 +103,8 @@ func where(block []byte, offset int) (sequence uint64, within, size int) {
 
 // TestEveryFlippedBitIsSeen: wherever it is, also where a server doesn't look.
 func TestEveryFlippedBitIsSeen(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	dir, path := filled(t, 8, 40, natsjs.NoCompression)
 	require.Empty(t, damageOf(t, dir))
 	block, err := os.ReadFile(path)
@@ -139,6 +142,8 @@ func TestEveryFlippedBitIsSeen(t *testing.T) {
 // TestASalvagedCopyHasAllButTheDamaged: one flipped bit costs one message,
 // where a server would cut off the rest of the file, or run out of memory.
 func TestASalvagedCopyHasAllButTheDamaged(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	dir, path := filled(t, 12, 40, natsjs.NoCompression)
 	all := salvaged(t, dir)
 	require.Len(t, all, 10)
@@ -169,6 +174,8 @@ func TestASalvagedCopyHasAllButTheDamaged(t *testing.T) {
 }
 
 func TestACompressedBlockIsCheckedAndSalvaged(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	dir, path := filled(t, 120, 150<<10, natsjs.S2Compression) // two blocks
 	block, err := os.ReadFile(path)
 	require.NoError(t, err)

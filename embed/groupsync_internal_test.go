@@ -104,6 +104,7 @@ func (p *plug) pull(t *testing.T) {
 // TestAPowerLossKeepsWhatWasSynced: what Sync has returned for is there after the machine has
 // lost its power, in blocks and streams that were new, too.
 func TestAPowerLossKeepsWhatWasSynced(t *testing.T) {
+	t.Parallel()
 	s, js := startGroup(t)
 	p := &plug{from: s.opts.DataDir, to: t.TempDir(), entries: map[string]bool{}}
 	s.group.sync = p.sync
@@ -158,6 +159,7 @@ func TestAPowerLossKeepsWhatWasSynced(t *testing.T) {
 // TestSyncCoversOtherBlocks: blocks that are not a stream's last one are synced when they were
 // replaced, and by SyncStreams also when a message in them was overwritten.
 func TestSyncCoversOtherBlocks(t *testing.T) {
+	t.Parallel()
 	s, js := startGroup(t)
 	makeStream(t, js, "S")
 	payload := make([]byte, 512<<10)
@@ -306,6 +308,7 @@ func TestAStreamThatIsJustBeingMade(t *testing.T) {
 
 // TestManyBlocksHoldUpNoAppend: a round looks at the new blocks of a large stream, not at all.
 func TestManyBlocksHoldUpNoAppend(t *testing.T) {
+	t.Parallel()
 	g := newGroupSync(t.TempDir())
 	var synced []string
 	g.sync = func(f *os.File) error {

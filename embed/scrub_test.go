@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 const secret = "a-secret-nobody-may-find"
@@ -61,6 +62,7 @@ func fill(t *testing.T, js natsjs.JetStream, n, size int, subjects ...string) (l
 // by one or fell to a purge by sequence. What is there stays, also for a server that
 // has to read all blocks again.
 func TestRemovedMessagesAreScrubbed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	srv := start(t, embed.Options{DataDir: dir})
 	js, s := streamS(t, srv, natsjs.NoCompression)
@@ -132,6 +134,8 @@ func glob(t *testing.T, dir, file string) []string {
 // TestScrubbingBesideAppendsAndReads: the server appends to the same blocks, reads
 // them and compacts them.
 func TestScrubbingBesideAppendsAndReads(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	dir := t.TempDir()
 	srv := start(t, embed.Options{DataDir: dir, SyncInterval: 100 * time.Millisecond})
 	js, s := streamS(t, srv, natsjs.NoCompression)
@@ -175,6 +179,7 @@ func TestScrubbingBesideAppendsAndReads(t *testing.T) {
 // TestACompressedBlockIsScrubbedAtTheNextStart: nobody may replace it while the
 // server uses it.
 func TestACompressedBlockIsScrubbedAtTheNextStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	srv := start(t, embed.Options{DataDir: dir})
 	js, s := streamS(t, srv, natsjs.S2Compression)
@@ -206,6 +211,7 @@ func TestACompressedBlockIsScrubbedAtTheNextStart(t *testing.T) {
 
 // TestWhatAKilledServerWasWritingIsRemoved: it was replacing a block.
 func TestWhatAKilledServerWasWritingIsRemoved(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	srv := start(t, embed.Options{DataDir: dir})
 	js, _ := streamS(t, srv, natsjs.NoCompression)

@@ -16,9 +16,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(6)
+	goleak.VerifyTestMain(m)
+}
 
 func start(t *testing.T, o embed.Options) *embed.Server {
 	t.Helper()
@@ -55,6 +59,7 @@ func TestStopIsIdempotentAndLeavesNothing(t *testing.T) {
 }
 
 func TestRestartKeepsMessages(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []time.Duration{0, time.Minute} {
 		t.Run(sync.String(), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "not", "yet", "there")
@@ -77,11 +82,13 @@ func TestRestartKeepsMessages(t *testing.T) {
 }
 
 func TestSyncInterval(t *testing.T) {
+	t.Parallel()
 	require.Zero(t, start(t, embed.Options{}).SyncInterval(), "every append is synced unless asked otherwise")
 	require.Equal(t, time.Second, start(t, embed.Options{SyncInterval: time.Second}).SyncInterval())
 }
 
 func TestLargestPayload(t *testing.T) {
+	t.Parallel()
 	nc, js := connect(t, start(t, embed.Options{}))
 	require.EqualValues(t, embed.MaxPayload, nc.MaxPayload())
 	_, err := js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}, AllowDirect: true})
@@ -98,6 +105,7 @@ func TestLargestPayload(t *testing.T) {
 }
 
 func TestNoPortUnlessAsked(t *testing.T) {
+	t.Parallel()
 	before := listening(t)
 	require.Empty(t, start(t, embed.Options{}).ClientURL())
 	if _, err := os.Stat("/proc/self/net/tcp"); err != nil {
@@ -146,6 +154,7 @@ func TestListen(t *testing.T) {
 }
 
 func TestStartErrors(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -178,6 +187,7 @@ func TestStartErrors(t *testing.T) {
 }
 
 func TestFailedStartLeavesTheFolderFree(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()

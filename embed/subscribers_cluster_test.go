@@ -14,6 +14,7 @@ import (
 
 // A subscriber may connect to any server of a cluster.
 func TestSubscribersOfACluster(t *testing.T) {
+	t.Parallel()
 	m, keys := minter(t)
 	nodes := clusterOf(t, 3)
 	for i := range nodes {

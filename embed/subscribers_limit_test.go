@@ -53,6 +53,7 @@ func letIn(srv *embed.Server, right subscriber.Right) bool {
 }
 
 func TestARightHasAFewConnections(t *testing.T) {
+	t.Parallel()
 	m, keys := minter(t)
 	var logged lines
 	srv := start(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
@@ -75,6 +76,7 @@ func TestARightHasAFewConnections(t *testing.T) {
 // Connections whose client has gone without a word are there until the server
 // notices. They make room for those with which the client comes back.
 func TestDeadConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
 	m, keys := minter(t)
 	srv := start(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys})
 	right := mint(t, m, "s")
@@ -91,6 +93,7 @@ func TestDeadConnectionsMakeRoom(t *testing.T) {
 }
 
 func TestASessionHasSomeSubscribers(t *testing.T) {
+	t.Parallel()
 	m, keys := minter(t)
 	r := subscriber.NewRevocations()
 	srv := start(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})

@@ -38,6 +38,7 @@ func requireEnded(t *testing.T, nc *nats.Conn) {
 }
 
 func TestRevocation(t *testing.T) {
+	t.Parallel()
 	m, keys := minter(t)
 	dir, r := t.TempDir(), subscriber.NewRevocations()
 	srv := start(t, embed.Options{DataDir: dir, Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
@@ -70,6 +71,7 @@ func TestRevocation(t *testing.T) {
 
 // A client that comes before its server knows the revocations waits.
 func TestRightsWaitForTheRevocations(t *testing.T) {
+	t.Parallel()
 	m, keys := minter(t)
 	r := subscriber.NewRevocations()
 	srv := start(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
@@ -101,6 +103,7 @@ func TestRightsWaitForTheRevocations(t *testing.T) {
 
 // A revocation on one server of a cluster ends the connections to all.
 func TestRevocationInACluster(t *testing.T) {
+	t.Parallel()
 	m, keys := minter(t)
 	nodes := clusterOf(t, 3)
 	revocations := make([]*subscriber.Revocations, len(nodes))

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // minter returns one with its own key, and the option to trust it.
@@ -36,6 +37,7 @@ func mint(t *testing.T, m *subscriber.Minter, session string) subscriber.Right {
 func as(r subscriber.Right) nats.Option { return nats.UserJWTAndSeed(r.JWT, r.Seed) }
 
 func TestSubscriberHearsItsSession(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]embed.Options{
 		"live only": {}, "AllowRead": {AllowRead: true}, "with a user": {User: "ops", Password: "secret"},
 	} {
@@ -61,6 +63,7 @@ func TestSubscriberHearsItsSession(t *testing.T) {
 // Rights that do not hold are refused, and do not make their bearer one of
 // those without credentials.
 func TestRightsThatDoNotHold(t *testing.T) {
+	t.Parallel()
 	key, err := nkeys.CreateAccount()
 	require.NoError(t, err)
 	seed, err := key.Seed()
@@ -131,6 +134,7 @@ func signedBy(t *testing.T, seed, text string) ([]byte, error) {
 // Without Subscribers a JWT means nothing, as in any server that knows no
 // operator: who has one is a client without credentials.
 func TestNoSubscribers(t *testing.T) {
+	t.Parallel()
 	m, _ := minter(t)
 	srv, _, _ := served(t, embed.Options{})
 	outside(t, srv, as(mint(t, m, "s")))
@@ -149,6 +153,8 @@ func first(m *subscriber.Minter, _ []string) *subscriber.Minter { return m }
 
 // The connection ends with the right.
 func TestSubscriberExpires(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	m, keys := minter(t)
 	srv, _, _ := served(t, embed.Options{Subscribers: keys})
 	var right subscriber.Right

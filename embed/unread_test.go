@@ -38,6 +38,7 @@ func deaf(t *testing.T, srv *embed.Server) {
 // Clients that do not read can't take the server's memory, each a part of it: those
 // that leave the most are ended, and those that read lose nothing.
 func TestUnreadBytesAreBoundedTogether(t *testing.T) {
+	t.Parallel()
 	const most, large, messages = 32 << 20, 1 << 20, 40
 	var logged lines
 	srv := start(t, embed.WithMaxUnread(embed.Options{Listen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(&logged, nil))}, most))

@@ -27,6 +27,7 @@ func overWebSocket(t *testing.T, srv *embed.Server) outsider {
 }
 
 func TestWebSocketClientsMayDoWhatOthersDo(t *testing.T) {
+	t.Parallel()
 	srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0"}})
 	require.Empty(t, srv.ClientURL())
 	require.True(t, strings.HasPrefix(srv.WebSocketURL(), "ws://127.0.0.1:"), srv.WebSocketURL())
@@ -54,6 +55,7 @@ func TestWebSocketClientsMayDoWhatOthersDo(t *testing.T) {
 }
 
 func TestWebSocketWithAUser(t *testing.T) {
+	t.Parallel()
 	srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0"}, User: "ops", Password: "secret"})
 	requireNotLetIn(t, srv.WebSocketURL(), "nobody")
 	nc, err := nats.Connect(srv.WebSocketURL(), nats.UserInfo("ops", "secret"), nats.Timeout(patience))
@@ -62,6 +64,7 @@ func TestWebSocketWithAUser(t *testing.T) {
 }
 
 func TestWebSocketOverTLS(t *testing.T) {
+	t.Parallel()
 	files := certificates(t, filepath.Join(t.TempDir(), "tls"))
 	srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0", Cert: files.Cert, Key: files.Key}})
 	require.True(t, strings.HasPrefix(srv.WebSocketURL(), "wss://"), srv.WebSocketURL())
@@ -74,6 +77,7 @@ func TestWebSocketOverTLS(t *testing.T) {
 
 // Any page that somebody on this machine looks at can try.
 func TestWebPagesMayNotConnectUnlessAsked(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		origins []string
 		may     map[string]bool

@@ -24,6 +24,7 @@ func withTenants(t quota.Tenants) func(*httpapi.Options) {
 // Requests of a tenant over its limit are refused, those of other tenants and of
 // callers without one are not.
 func TestRequestsPerSecond(t *testing.T) {
+	t.Parallel()
 	q := quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": {RequestsPerSecond: 0.001}}}, nil, nil)
 	a := newAPIOn(t, memory.New(), nil, withUsers, func(o *httpapi.Options) { o.Quota = q })
 	require.Equal(t, 200, a.get("/sessions", bearer("ann")...).status)
@@ -83,6 +84,7 @@ func TestStreamsOfATenant(t *testing.T) {
 
 // A POST /chat whose answer can't be streamed changes nothing.
 func TestChatOverItsStreams(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello"}}, nil)}},
 		withUsers, withTenants(quota.Tenants{Default: quota.Limits{Streams: 1}}))
 	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}), text("s", "x"))

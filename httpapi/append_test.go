@@ -71,6 +71,7 @@ func (a *testAPI) head(session string) uint64 {
 }
 
 func TestChunksForms(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	one, two := line("s", "one < &"), line("s", "two")
 	for _, body := range []string{
@@ -98,6 +99,7 @@ func (a *testAPI) texts0(session string) []string {
 }
 
 func TestChunksRefusesBadOnes(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	good := line("s", "good")
 	step, run := "step", "run"
@@ -173,12 +175,14 @@ func (a *testAPI) tooMuchWork(session string) {
 }
 
 func TestChunksThatAreTooMuchWork(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.tooMuchWork("s")
 	require.Empty(t, a.texts("s"))
 }
 
 func TestChunksBodyLimits(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	const head = "POST /sessions/s/chunks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 	raw(t, a, head+"\r\n").failed(t, 411, api.CodeLengthRequired)
@@ -190,6 +194,7 @@ func TestChunksBodyLimits(t *testing.T) {
 
 // TestChunksLargeBody: JetStream has no limit of an atomic batch's bytes.
 func TestChunksLargeBody(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	one := line("s", strings.Repeat("x", api.MaxBody/2)) + "\n"
 	got := a.post(chunksOf("s"), strings.Repeat(one, 2), idemKey, "large").appended(t)
@@ -200,6 +205,7 @@ func TestChunksLargeBody(t *testing.T) {
 
 // TestChunksFull: as many as go into one append, with a key and without.
 func TestChunksFull(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	body := lines("s", "x", eventlog.MaxAppendRecords)
 	first := a.post(chunksOf("s"), body, idemKey, "k", expected, "0").appended(t)
@@ -211,6 +217,7 @@ func TestChunksFull(t *testing.T) {
 }
 
 func TestChunksExpectedSequence(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	conflict := func(session, seq string, head uint64) {
 		t.Helper()
@@ -239,6 +246,7 @@ func TestChunksExpectedSequence(t *testing.T) {
 
 // A key whose answer is forgotten appends nothing, until many more have been used.
 func TestAnExpiredKeyAppendsNothing(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	first := a.post(chunksOf("s"), line("s", "a"), idemKey, "k").appended(t)
 	useKeys(t, a.log, "s", projector.LeastKnownAppends-1)
@@ -270,6 +278,7 @@ func useKeys(t *testing.T, log eventlog.Log, session string, n int) {
 }
 
 func TestChunksIdempotency(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	body := lines("s", "a", 3)
 	first := a.post(chunksOf("s"), body, idemKey, "k:1", expected, "0").appended(t)
@@ -309,6 +318,7 @@ func TestChunksIdempotency(t *testing.T) {
 // TestChunksSameKeyAtOnce: all who ask with one key get one answer, and there
 // is one append.
 func TestChunksSameKeyAtOnce(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	b := newAPIOn(t, a.log, nil) // another process
 	for round := range 10 {
@@ -333,6 +343,7 @@ func TestChunksSameKeyAtOnce(t *testing.T) {
 // TestChunksLostAnswers: whatever becomes of the log's answers, there is one
 // append, and its sequences.
 func TestChunksLostAnswers(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []logtest.Fault{logtest.LostAnswer, logtest.LostRequest, logtest.Duplicate} {
 		for _, headers := range [][]string{nil, {idemKey, "k"}, {idemKey, "k", expected, "2"}, {expected, "2"}} {
 			log := &logtest.Faulty{Log: memory.New()}
@@ -352,6 +363,7 @@ func TestChunksLostAnswers(t *testing.T) {
 // TestChunksProducersAtOnce: producers that expect nothing keep each other's
 // records and their own order.
 func TestChunksProducersAtOnce(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	const each, batch = 25, 4
 	var all sync.WaitGroup
@@ -435,6 +447,7 @@ func (l cutOff) Read(ctx context.Context, session string, from, to uint64) iter.
 // TestANodeThatIsCutOffRefusesNobodyForGood: what others have acknowledged to a producer or a
 // client is no error of its, whatever this node knows.
 func TestANodeThatIsCutOffRefusesNobodyForGood(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, cutOff{memory.New()}, nil)
 	head := a.post(chunksOf("s"), line("s", "a")).appended(t).LastSequence
 	a.post(chunksOf("s"), line("s", "b"), expected, fmt.Sprint(head+1)).failed(t, 503, api.CodeUnavailable)

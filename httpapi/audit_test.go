@@ -33,6 +33,7 @@ func (a *testAPI) actors(session, typ string) (all []*eventlog.Actor) {
 // The records of what a caller asked for say who it was, and those of the run
 // itself nobody.
 func TestRecordsNameTheirCaller(t *testing.T) {
+	t.Parallel()
 	asker := agentloop.Agent{
 		Name: "asker", Tools: []agentloop.Tool{
 			{Name: "pay", RequireApproval: agentloop.AlwaysApprove, Execute: func(_ context.Context, _ *agentloop.Call, args json.RawMessage) (any, error) { return args, nil }},
@@ -130,6 +131,7 @@ func (a *testAPI) firstSequence(session string) uint64 {
 
 // What no record can say is in the log: refusals, erasures, exports, imports.
 func TestCallersAreLogged(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), nil, withUsers)
 	for _, id := range []string{"kept", "gone"} {
 		a.finishedOf("ann", id)
@@ -159,6 +161,7 @@ func TestCallersAreLogged(t *testing.T) {
 
 // Records can be exported in parts, or as they come: each request is logged.
 func TestEveryExportIsLogged(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), nil, withUsers)
 	a.finishedOf("ann", "s")
 	n := 0
@@ -175,6 +178,7 @@ func TestEveryExportIsLogged(t *testing.T) {
 
 // A client that is refused again and again does not fill the log.
 func TestRefusalsAreBounded(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, withUsers)
 	for range 100 {
 		a.get("/sessions").failed(t, 401, api.CodeUnauthorized)

@@ -88,6 +88,7 @@ func TestAuthAsksForEveryRoute(t *testing.T) {
 }
 
 func TestAuthRefuses(t *testing.T) {
+	t.Parallel()
 	mine := auth.Token{Token: "secret-mine", Operations: []string{"*"}, Sessions: []string{"mine*"}}
 	reader := auth.Token{Token: "secret-reader", Operations: []string{"status"}, Sessions: []string{"*"}}
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
@@ -173,6 +174,7 @@ func TestAuthBreaks(t *testing.T) {
 }
 
 func TestAnotherOriginsPageIsRefused(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	body := `{"sessionId":"s","agentType":"writer","message":"go"}`
 	a.post("/start", body, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").failed(t, 403, api.CodeUnauthorized)

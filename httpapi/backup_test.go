@@ -19,6 +19,7 @@ import (
 
 // TestBackup: all sessions come, and an answer that breaks off is no backup.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	log := newLog(t).(eventlog.Copier)
 	a := newAPIOn(t, log, nil)
 	for _, s := range []string{"a", "b/b"} {

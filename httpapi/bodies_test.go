@@ -16,6 +16,7 @@ import (
 // TestBodiesOfEveryRoute: a body must say how long it is, and not be too long.
 // Who may not do what it is for is told only that, whatever the body is.
 func TestBodiesOfEveryRoute(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, limitedTo("mine", "yours"), func(o *httpapi.Options) {
 		o.Auth = auth.AnyOf(o.Auth, auth.BearerTokens([]auth.Token{{Token: "nothing", Sessions: []string{"*"}}}))
 	})

@@ -15,9 +15,11 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 func TestBodiesUnderWayAreBounded(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	httpapi.SetBodies(a.srv, 100_000, 500_000)
 	small, large := line("s", "x"), line("s", strings.Repeat("x", 100_000))
@@ -62,6 +64,7 @@ func TestWhoMayNotIsToldSoWhateverElseIsInTheBody(t *testing.T) {
 // A length that a client announces takes nothing from others: bytes count as they
 // arrive, whatever the claims that name their caller.
 func TestBodiesCountAsTheyArrive(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Identify = func(r *http.Request) (auth.Caller, error) {
 			return auth.Caller{User: r.Header.Get("User")}, nil
@@ -95,6 +98,7 @@ func TestBodiesCountAsTheyArrive(t *testing.T) {
 
 // A body may be announced when there is room for it, and arrive when there is none.
 func TestABodyIsRefusedWhileItArrives(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	httpapi.SetBodies(a.srv, 200_000, 500_000)
 	first, second := dial(t, a), dial(t, a)
@@ -114,6 +118,8 @@ func TestABodyIsRefusedWhileItArrives(t *testing.T) {
 // A client that reads slowly can't make the server hold any number of large
 // answers for it. One at a time passes, however large it is.
 func TestLargeAnswersUnderWayAreBounded(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, withUsers)
 	a.append("s", created("s"), ended("s", `"`+strings.Repeat("x", 15<<20)+`"`)) // far beyond what sockets hold
 	const target = "/sessions/s/state"

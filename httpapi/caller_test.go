@@ -66,6 +66,7 @@ func (a *testAPI) userOf(id string) string {
 // A session whose state can't be read is nobody's: a caller with a user learns as little
 // of it as of one that does not exist.
 func TestUnreadableSessionsAreNobodys(t *testing.T) {
+	t.Parallel()
 	for name, broken := range map[string]error{"damaged": eventlog.ErrDamaged, "trimmed": &eventlog.TrimmedError{Cursor: 1, Floor: 2}} {
 		t.Run(name, func(t *testing.T) {
 			log := &failing{Log: memory.New(), err: broken}
@@ -109,6 +110,7 @@ func TestCallersOfTenants(t *testing.T) {
 
 // A caller with a user uses its own sessions by every route.
 func TestCallersOwnSessions(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withUsers, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
 	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
 		id := "s/" + rt.Method + rt.Pattern
@@ -125,6 +127,7 @@ func TestCallersOwnSessions(t *testing.T) {
 // For a caller with a user, a session of another user, or of none, is answered as
 // one that does not exist; an id that is taken can't be used for a new one.
 func TestCallersOfOthers(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, withUsers, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
 	a.finishedOf("ann", "hers")
 	a.finishedOf("", "free")
@@ -174,6 +177,7 @@ func TestCallersOfOthers(t *testing.T) {
 
 // The user of a new session, and of a message, is the caller's.
 func TestCallersUser(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello"}}, nil)}}, withUsers)
 	requests := map[string]func(id, more string) (target, body string){
 		"start": func(id, more string) (string, string) {
@@ -234,6 +238,7 @@ func TestCallersChunks(t *testing.T) {
 
 // Listings are of the caller's user.
 func TestCallersListings(t *testing.T) {
+	t.Parallel()
 	test := func(t *testing.T, rows bool, change ...func(*httpapi.Options)) {
 		a := newAPIOn(t, memory.New(), nil, append(change, withUsers)...)
 		for _, user := range []string{"ann", "bob", ""} {
@@ -283,6 +288,7 @@ func TestCallersParked(t *testing.T) {
 
 // A caller with a user reaches the memories of this user and of its sessions.
 func TestCallersMemories(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, withUsers)
 	a.finishedOf("ann", "hers")
 	for _, scope := range []string{`"user","id":"ann"`, `"session","id":"hers"`} {
@@ -371,6 +377,7 @@ func TestJWTCallers(t *testing.T) {
 
 // A stream ends when its caller becomes another user, or one of another tenant.
 func TestReconfiguredCaller(t *testing.T) {
+	t.Parallel()
 	for name, now := range map[string]auth.Token{
 		"user":   {User: "carl", Tenant: "red"},
 		"tenant": {User: "ann", Tenant: "blue"},

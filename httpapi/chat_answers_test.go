@@ -30,6 +30,7 @@ func (a *testAPI) stored(session, kind string) (n int) {
 // TestChatApproval, path 1: a decision is submitted, the session continues, and
 // the stream continues with the client's message.
 func TestChatApproval(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, waitingAgents())
 	for _, approved := range []bool{true, false} {
 		session := fmt.Sprint(approved)
@@ -66,6 +67,7 @@ func TestChatApproval(t *testing.T) {
 // TestAutomaticApprovals: the request says that a gate, not the tool's setting,
 // has asked for the approval, and the response that nobody has decided.
 func TestAutomaticApprovals(t *testing.T) {
+	t.Parallel()
 	agent := func(name string, gate agentloop.Gate) agentloop.Agent {
 		tool := waitingAgents()[0].Tools[0]
 		tool.RequireApproval = gate
@@ -107,6 +109,7 @@ func TestAutomaticApprovals(t *testing.T) {
 // TestChatApprovalOnce: of clients that decide at once one is heard, and all
 // see how it continues.
 func TestChatApprovalOnce(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, waitingAgents())
 	id := a.chat(says("s", "asker", "go")).one(t, "tool-approval-request")["approvalId"].(string)
 	const clients = 8
@@ -130,6 +133,7 @@ func located(call, state string) string {
 // TestChatClientTools, path 1: outputs and errors of client tools, one by one
 // or together, between outputs that are history.
 func TestChatClientTools(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, talkingAgents())
 	here := located("here", `"output-available","output":{"lat":1}`)
 	there := located("there", `"output-error","errorText":"no signal"`)
@@ -182,6 +186,7 @@ func TestChatClientTools(t *testing.T) {
 
 // TestChatAnswersRefused: kinds are binding, and what is refused is not stored.
 func TestChatAnswersRefused(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, waitingAgents())
 	id := a.chat(says("ask", "asker", "go")).one(t, "tool-approval-request")["approvalId"].(string)
 	a.chat(says("loc", "locator", "go"))
@@ -220,6 +225,7 @@ func TestChatAnswersRefused(t *testing.T) {
 
 // TestChatSubAgentAsks: the root's client answers for sub-agents.
 func TestChatSubAgentAsks(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, waitingAgents())
 	got := a.chat(says("p", "parent", "go"))
 	asked := got.one(t, "tool-approval-request")
@@ -231,6 +237,7 @@ func TestChatSubAgentAsks(t *testing.T) {
 // TestChatMessageOverCalls, path 3: who says something else while calls wait
 // abandons them.
 func TestChatMessageOverCalls(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, talkingAgents())
 	a.chat(says("s", "locator", "go"))
 	got := a.chat(says("s", "", "never mind"))
@@ -247,6 +254,7 @@ func TestChatMessageOverCalls(t *testing.T) {
 // TestChatMessageAfterStop, path 4: an interrupted session continues with what is
 // said; so does one whose process has died.
 func TestChatMessageAfterStop(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	s := a.open("POST", "/chat", says("s", "gated", "hi"))
@@ -278,6 +286,7 @@ func TestChatMessageAfterStop(t *testing.T) {
 // TestChatExpired, path 7: a client that comes back after a call's deadline has
 // it timed out.
 func TestChatExpired(t *testing.T) {
+	t.Parallel()
 	locate := agentloop.Tool{Name: "locate", Client: true, Timeout: 20 * time.Millisecond}
 	a := newChat(t, []agentloop.Agent{
 		{Name: "hurry", Model: scripted.New(saying("too late", calling("now", "locate", `{}`)), nil), Tools: []agentloop.Tool{locate}},

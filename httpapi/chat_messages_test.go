@@ -38,6 +38,7 @@ func (h history) types(message int) (types []string) {
 
 // TestChatHistory: GET /chat/{id}/messages pages through what the snapshot has.
 func TestChatHistory(t *testing.T) {
+	t.Parallel()
 	thinker := agentloop.Agent{
 		Name: "thinker", Tools: waitingAgents()[0].Tools,
 		Model: scripted.New([]scripted.Turn{
@@ -82,6 +83,7 @@ func TestChatHistory(t *testing.T) {
 // the stream replays it, unless content replay is off. One that
 // waits for the user is there.
 func TestChatPartialHistory(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	log := newLog(t)
 	replaying := newAPIOn(t, log, append(agents(g), waitingAgents()...), withChat())

@@ -21,6 +21,7 @@ func regenerates(session, messageID string, messages ...string) string {
 // TestChatRegenerate, path 2: an answer is given again, and what came later is
 // truncated.
 func TestChatRegenerate(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}))
 	one, two, three := user("c1", "one"), user("c2", "two"), user("c3", "three")
 	tell := func(session string) {
@@ -77,6 +78,7 @@ func TestChatRegenerate(t *testing.T) {
 // TestChatRegenerateOpenTurn: a message that went into an open turn is not lost
 // when its answer is given again, and calls that wait are no obstacle.
 func TestChatRegenerateOpenTurn(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, talkingAgents())
 	a.chat(says("s", "asker", "go"))
 	a.chat(says("s", "", "never mind"))
@@ -103,6 +105,7 @@ func TestChatRegenerateOpenTurn(t *testing.T) {
 // TestChatRegenerateAfterStop: an answer that was interrupted, or failed, is
 // given again from its beginning.
 func TestChatRegenerateAfterStop(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	s := a.open("POST", "/chat", says("s", "gated", "hi"))

@@ -14,6 +14,7 @@ import (
 
 // TestChatReconnect: GET /chat/{id}/stream.
 func TestChatReconnect(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newChat(t, append(agents(g), waitingAgents()...))
 	require.Equal(t, 204, a.get("/chat/nobody/stream").status)
@@ -65,6 +66,7 @@ func TestChatReconnect(t *testing.T) {
 
 // TestChatDialect: a request can ask for TextStreamParts.
 func TestChatDialect(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}))
 	got := a.post("/chat?format=text-stream-part", says("s", "echo", "hi"))
 	require.Equal(t, 200, got.status, got.body)
@@ -77,6 +79,7 @@ func TestChatDialect(t *testing.T) {
 // TestChatSubmit: POST /chat/{id}/submit-tool-result stores, and the session
 // continues by itself when nothing is open.
 func TestChatSubmit(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, waitingAgents())
 	result := func(call string) string {
 		return `{"kind":"client-tool-result","toolCallId":"` + call + `","result":{"lat":1}}`
@@ -129,6 +132,7 @@ func TestChatSubmit(t *testing.T) {
 
 // TestChatStop: POST /chat/{id}/interrupt and /abort, with and without a body.
 func TestChatStop(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	for verb, want := range map[string]string{"interrupt": "interrupted", "abort": "failed"} {

@@ -23,6 +23,7 @@ import (
 // TestChatTurns, path 5: a message begins a session, and further turns of one
 // that has completed or failed.
 func TestChatTurns(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}))
 	first := a.post("/chat", says("s", "echo", "one"))
 	require.Equal(t, 200, first.status, first.body)
@@ -54,6 +55,7 @@ func TestChatTurns(t *testing.T) {
 // TestChatPersistsFirst: what the client said is durable before it hears
 // anything, and a client that leaves stops nothing.
 func TestChatPersistsFirst(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	s := a.open("POST", "/chat", says("s", "gated", "hi"))
@@ -69,6 +71,7 @@ func TestChatPersistsFirst(t *testing.T) {
 // TestChatWhileRunning: a further message is refused, the same one again is a
 // repeated request, path 6.
 func TestChatWhileRunning(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	first := says("s", "gated", "hi")
@@ -102,6 +105,7 @@ func TestChatWhileRunning(t *testing.T) {
 // TestChatRepeated: a request whose answer was lost gets the answer again, and
 // appends nothing.
 func TestChatRepeated(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}))
 	first := says("s", "echo", "one")
 	a.chat(first)
@@ -131,6 +135,7 @@ func TestChatRepeated(t *testing.T) {
 // TestALateRepeat: a request that repeats an earlier message of the session has
 // nothing new, also if others have sent messages since.
 func TestALateRepeat(t *testing.T) {
+	t.Parallel()
 	may := make(chan struct{})
 	model := late{scripted.New([]scripted.Turn{{Text: "hello"}}, nil), may}
 	a := newChat(t, append(talkingAgents(), agentloop.Agent{Name: "late", Model: model}))
@@ -167,6 +172,7 @@ func TestALateRepeat(t *testing.T) {
 // TestChatAtOnce: of many requests that say the same at once, the session gets
 // one message, and all get its answer.
 func TestChatAtOnce(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	const clients = 4
@@ -189,6 +195,7 @@ func TestChatAtOnce(t *testing.T) {
 
 // TestChatMessages: what a user message becomes.
 func TestChatMessages(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}))
 	a.chat(`{"id":"s","agentType":"echo","metadata":{"source":"web","b":{"x":"<&>"}},"messages":[{"id":"u","role":"user",
 		"metadata":{"source":"own","a":1},"parts":[
@@ -231,6 +238,7 @@ func TestChatMessages(t *testing.T) {
 
 // TestChatRequests: what is no request to chat.
 func TestChatRequests(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}))
 	refusesBodies(t, a, "/chat", api.MaxBody)
 	hi := user("u", "hi")
@@ -268,6 +276,7 @@ func TestChatRequests(t *testing.T) {
 
 // TestChatAgent: which agent answers.
 func TestChatAgent(t *testing.T) {
+	t.Parallel()
 	talk := func(name string) agentloop.Agent {
 		return agentloop.Agent{Name: name, Model: scripted.New([]scripted.Turn{{Text: name}}, nil)}
 	}
@@ -304,6 +313,7 @@ func TestChatAgent(t *testing.T) {
 // TestChatSession: sessionId names the session, id only the client's chat, and
 // only the session that is acted on is authorized.
 func TestChatSession(t *testing.T) {
+	t.Parallel()
 	var asked []string
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}), withChat(), func(o *httpapi.Options) {
 		o.Auth = func(_ *http.Request, op auth.Operation, session string) error {
@@ -336,6 +346,7 @@ func TestChatSession(t *testing.T) {
 }
 
 func TestChatOddIDs(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}))
 	for i, id := range oddIDs {
 		p := escape(id)
@@ -367,6 +378,7 @@ func TestChatWithout(t *testing.T) {
 // TestChatOptions: metadata, names and a filter reach the stream and the
 // history.
 func TestChatOptions(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}), func(o *chat.Options) {
 		o.StartMetadata = func(agent string) any { return map[string]string{"session": agent} }
 		o.FinishMetadata = chat.StaticMetadata(json.RawMessage(`{"by":"helixd"}`))

@@ -134,6 +134,7 @@ func readParts(t *testing.T, c *uitest.Client, frames []part) {
 // gets exactly the frames that it lacks, in either dialect, and has the message
 // of the uncut stream, which is the one that the history shows.
 func TestAChatCutAnywhereContinues(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, talkers())
 	for name, talk := range talks() {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +193,7 @@ func TestAChatCutAnywhereContinues(t *testing.T) {
 // TestARegeneratedAnswerCutAnywhereContinues: the request truncates the answer before,
 // and its stream tells of that. A client that resumes gets the same names.
 func TestARegeneratedAnswerCutAnywhereContinues(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, talkers())
 	for _, format := range []string{"", "?format=text-stream-part"} {
 		session := "again" + format

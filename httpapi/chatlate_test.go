@@ -94,6 +94,7 @@ func outlivingAgents(may chan struct{}, bossSays ...scripted.Turn) []agentloop.A
 // TestAQuestionBetweenTwoRequests: what a sub-agent asks when the root's stream
 // has stopped comes with the answer to the next request, once.
 func TestAQuestionBetweenTwoRequests(t *testing.T) {
+	t.Parallel()
 	may := make(chan struct{})
 	a := newChat(t, outlivingAgents(may, scripted.Turn{ToolCalls: []scripted.Call{calling("here", "locate", `{}`)}}, scripted.Turn{Text: "Done."}))
 	there, loaded := &page{a: a}, &page{a: a}
@@ -119,6 +120,7 @@ func TestAQuestionBetweenTwoRequests(t *testing.T) {
 // TestAQuestionBehindTheEnd: a sub-agent that has outlived the root's turn asks,
 // and a page that is loaded then can answer.
 func TestAQuestionBehindTheEnd(t *testing.T) {
+	t.Parallel()
 	may := make(chan struct{})
 	a := newChat(t, outlivingAgents(may, scripted.Turn{Text: "Bye."}))
 	a.chat(says("s", "boss", "go"))
@@ -146,6 +148,7 @@ func TestAQuestionBehindTheEnd(t *testing.T) {
 // TestTwoPagesAnswer: each answers one of two calls; the second one is told of
 // the first one's answer.
 func TestTwoPagesAnswer(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, talkers())
 	one := &page{a: a}
 	one.read(a.post("/chat", says("s", "locator", "go")).body)
@@ -161,6 +164,7 @@ func TestTwoPagesAnswer(t *testing.T) {
 // TestCallsOfAnEarlierMessage: what comes of them when the user has gone on is no
 // part of the next message, in either dialect.
 func TestCallsOfAnEarlierMessage(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"", "?format=text-stream-part"} {
 		a := newChat(t, talkers(), func(o *chat.Options) { o.NoAutoResume = true })
 		a.chat(says("s", "asker", "go"))
@@ -178,6 +182,7 @@ func TestCallsOfAnEarlierMessage(t *testing.T) {
 // TestANewMessageAfterACrash: the reply has the id that it has in the history,
 // from which the crash's remains are gone.
 func TestANewMessageAfterACrash(t *testing.T) {
+	t.Parallel()
 	log := newLog(t)
 	m := slow{[]string{"One ", "two"}, make(chan struct{})}
 	agents := []agentloop.Agent{{Name: "slow", Model: m}}
@@ -214,6 +219,7 @@ func (s sourcing) Generate(ctx context.Context, r model.Request, emit func(model
 
 // TestSourcesOfAnUnfinishedMessage are where they were told, among the text.
 func TestSourcesOfAnUnfinishedMessage(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, []agentloop.Agent{{Name: "a", Model: sourcing{gatedModel{make(chan struct{})}}}})
 	s := a.open("POST", "/chat", says("s", "a", "go"))
 	var c uitest.Client

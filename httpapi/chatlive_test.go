@@ -58,12 +58,13 @@ func (s *stream) take(c *uitest.Client, text string) (last string) {
 // position gets the whole message, one that has a position the rest; both are
 // there for what follows.
 func TestAChatCutWhileItIsLive(t *testing.T) {
-	m := slow{[]string{"One ", "two ", "three ", "four."}, make(chan struct{})}
+	t.Parallel()
+	m := slow{[]string{"One ", "two ", "three ", "four", "."}, make(chan struct{})}
 	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}})
 	first := a.open("POST", "/chat", says("s", "slow", "go"))
 	var here uitest.Client
 	cutOff := map[*uitest.Client]*stream{}
-	for _, word := range m.words {
+	for _, word := range m.words[:4] { // with the last one the run ends
 		m.next <- struct{}{}
 		at := first.take(&here, word)
 
@@ -81,6 +82,7 @@ func TestAChatCutWhileItIsLive(t *testing.T) {
 		event := here.Clone()
 		cutOff[event] = a.open("GET", "/chat/s/stream", "", "Last-Event-ID", at)
 	}
+	m.next <- struct{}{}
 	first.take(&here, "[DONE]")
 	require.Equal(t, "One two three four.", here.Parts[1]["text"])
 	for c, s := range cutOff {
@@ -95,6 +97,7 @@ func TestAChatCutWhileItIsLive(t *testing.T) {
 // TestReconnectKeepsTheClientsName: a client that reconnects with frames of the message keeps
 // its id of the message, and no start part resets it.
 func TestReconnectKeepsTheClientsName(t *testing.T) {
+	t.Parallel()
 	m := slow{[]string{"One", "two"}, make(chan struct{})}
 	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}})
 	first := a.open("POST", "/chat", says("s", "slow", "go"))
@@ -116,6 +119,7 @@ func TestReconnectKeepsTheClientsName(t *testing.T) {
 
 // TestPositionsAreReadStrictly: a position is an id that a stream has sent.
 func TestPositionsAreReadStrictly(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, talkers())
 	got := a.post("/chat", says("s", "texter", "go"))
 	head := a.status("s").LatestSequence
@@ -150,6 +154,7 @@ func TestPositionsAreReadStrictly(t *testing.T) {
 // TestStartComesFirst: a client that has no frame of the message gets start
 // before all else, whatever facts its position covers, in either dialect.
 func TestStartComesFirst(t *testing.T) {
+	t.Parallel()
 	for name, format := range map[string]string{"UI message": "", "text stream part": "?format=text-stream-part"} {
 		t.Run(name, func(t *testing.T) {
 			may := make(chan struct{})
@@ -192,6 +197,7 @@ func kindsOf(events []sseEvent) (kinds []string) {
 // TestStoppedChats: both stops end the stream without an error, and nothing is
 // under way then.
 func TestStoppedChats(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"interrupt", "abort"} {
 		t.Run(how, func(t *testing.T) {
 			m := slow{[]string{"One ", "two"}, make(chan struct{})}
@@ -237,6 +243,7 @@ func TestStoppedChats(t *testing.T) {
 // TestAClientOfACrashedRunResyncs: who saw what a crash has truncated is told, and
 // is equal to everybody else when it has loaded the snapshot.
 func TestAClientOfACrashedRunResyncs(t *testing.T) {
+	t.Parallel()
 	log := newLog(t)
 	m := slow{[]string{"One ", "two"}, make(chan struct{})}
 	agents := []agentloop.Agent{{Name: "slow", Model: m}}
@@ -286,6 +293,7 @@ func TestAClientOfACrashedRunResyncs(t *testing.T) {
 
 // TestTheOtherDialect: TextStreamParts, cut after each and continued.
 func TestTheOtherDialect(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, talkers())
 	const format = "?format=text-stream-part"
 	for _, agent := range []string{"worker", "texter", "faller", "asker", "parent"} {

@@ -19,6 +19,7 @@ import (
 // snapshot has what has streamed, and a reconnect sends what is new in parts of
 // its own.
 func TestContentIsInTheSnapshotOrReplayed(t *testing.T) {
+	t.Parallel()
 	m := slow{[]string{"One ", "two ", "three."}, make(chan struct{})}
 	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}}, func(o *chat.Options) { o.NoContentReplay = true })
 	first := a.open("POST", "/chat", says("s", "slow", "go"))
@@ -61,6 +62,7 @@ func TestContentIsInTheSnapshotOrReplayed(t *testing.T) {
 // TestARepeatedRequestGetsAllOfItsAnswer, whether or not content is replayed: its
 // client shows no snapshot.
 func TestARepeatedRequestGetsAllOfItsAnswer(t *testing.T) {
+	t.Parallel()
 	m := slow{[]string{"One ", "two."}, make(chan struct{})}
 	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}}, func(o *chat.Options) { o.NoContentReplay = true })
 	body := says("s", "slow", "go")
@@ -78,6 +80,7 @@ func TestARepeatedRequestGetsAllOfItsAnswer(t *testing.T) {
 // after the reconnect brings its call with it: a result alone ends a client's
 // stream.
 func TestCallsOfASnapshotGetTheirResults(t *testing.T) {
+	t.Parallel()
 	may := make(chan struct{})
 	tool := agentloop.Tool{Name: "wait", Execute: func(ctx context.Context, _ *agentloop.Call, args json.RawMessage) (any, error) {
 		select {

@@ -98,6 +98,7 @@ func counters() []agentloop.Agent {
 // TestCompareWithAFork: what both have in common, and then what each has of its
 // own.
 func TestCompareWithAFork(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), counters())
 	a.begin("s", "two")
 	var checkpoints api.Page[projector.Checkpoint]
@@ -146,6 +147,7 @@ func TestCompareWithAFork(t *testing.T) {
 // TestCompareSessions: sessions that have nothing to do with each other, one
 // with its own past, and one before everything.
 func TestCompareSessions(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), append(counters(), waitingAgents()...), priced)
 	a.begin("s", "two")
 	a.begin("t", "one")
@@ -232,6 +234,7 @@ func TestCompareRefusals(t *testing.T) {
 // TestCompareWhatIsLeft: the steps of records that retention has removed are
 // gone with them; the rest is told.
 func TestCompareWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	log := newLog(t).(*jetstream.Log)
 	states := snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds), SaveEvery: 1})
 	a := newAPIOn(t, log, waitingAgents(), func(o *httpapi.Options) { o.States = states })
@@ -267,6 +270,7 @@ func (l *reads) Read(ctx context.Context, session string, from, to uint64) iter.
 // A caller's comparisons are made one at a time. One that waits has read nothing:
 // loading large states takes as much of a node as comparing them.
 func TestComparisonsLoadTheirStatesInTurn(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		token   string
 		caller  auth.Caller

@@ -96,6 +96,7 @@ func TestPreflight(t *testing.T) {
 // TestPagesOfConfiguredOrigins: they can use the server and read every answer;
 // others can't.
 func TestPagesOfConfiguredOrigins(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Origins = []string{app} })
 	a.append("s", created("s"), ended("s", `1`))
 	chunks := `{"type":"text_delta","agentId":"n","agentType":"w","timestamp":1,"step":1,"delta":"x"}`

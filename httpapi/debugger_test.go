@@ -19,6 +19,7 @@ import (
 // TestDebuggerPage: wherever the server is mounted, the page finds its files,
 // and a browser may run nothing but those.
 func TestDebuggerPage(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	mux := http.NewServeMux()
 	mux.Handle("/agents/", http.StripPrefix("/agents", a.srv))
@@ -49,6 +50,7 @@ func TestDebuggerPage(t *testing.T) {
 // TestDebuggerIsSelfContained: the page has no script or style within, and no
 // module of it is loaded from elsewhere.
 func TestDebuggerIsSelfContained(t *testing.T) {
+	t.Parallel()
 	page := string(debugger.Page().Content)
 	require.NotRegexp(t, `(?i)<script>|<style|\son\w+=|\sstyle=|javascript:`, page)
 	names := regexp.MustCompile(`debugger/([\w.]+)`).FindAllStringSubmatch(page, -1)

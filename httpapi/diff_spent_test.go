@@ -46,6 +46,7 @@ func (a *testAPI) courseOf(session, call string) (statuses []api.CallStatus) {
 // TestDiffOfCalls: how calls come further, those of sub-agents too, and are
 // taken back.
 func TestDiffOfCalls(t *testing.T) {
+	t.Parallel()
 	failing := agentloop.Tool{Name: "fail", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
 		return nil, errors.New("it broke")
 	}}
@@ -98,6 +99,7 @@ func TestDiffOfCalls(t *testing.T) {
 
 // TestDiffOfSpending: tokens, what they cost where that is known, and time.
 func TestDiffOfSpending(t *testing.T) {
+	t.Parallel()
 	tokens := eventlog.TokenUsage{Prompt: 10, Completion: 3, Cached: 4, Total: 13}
 	turns := saying("done", calling("task", "subagent__child", `{"message":"do it"}`))
 	for i := range turns {

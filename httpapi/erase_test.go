@@ -25,6 +25,7 @@ import (
 )
 
 func TestAnErasedSessionIsNotFoundAnywhere(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", chunk(&eventlog.TextDelta{Delta: "hi", Base: base("s")}))
 	a.append("other", chunk(&eventlog.TextDelta{Delta: "hi", Base: base("other")}))
@@ -54,6 +55,7 @@ func TestAnErasedSessionIsNotFoundAnywhere(t *testing.T) {
 // An erasure that broke off after its fence: whoever would write is told at
 // once, and nobody waits until a deadline.
 func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
+	t.Parallel()
 	log, nc := newLogAndConn(t)
 	a := newAPIOn(t, log, []agentloop.Agent{{Name: "a", Model: scripted.New([]scripted.Turn{{Text: "hi"}}, nil)}})
 	a.append("s", chunk(&eventlog.TextDelta{Delta: "hi", Base: base("s")}))
@@ -76,6 +78,7 @@ func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
 // TestAnErasureThatCouldNotBegin is not pending, whether the session is there
 // or not: the log is out of reach.
 func TestAnErasureThatCouldNotBegin(t *testing.T) {
+	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
 	require.NoError(t, err)
 	defer srv.Stop()
@@ -97,6 +100,7 @@ func TestAnErasureThatCouldNotBegin(t *testing.T) {
 // Files are removed first: where that takes longer than an answer may, the session
 // is still there, and the answer says what to do.
 func TestAnErasureOfManyFiles(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("large", created("large"))
 	httpapi.SetEraseTimeout(a.srv, time.Millisecond)
@@ -126,6 +130,7 @@ func TestAnErasureThatHasBegunIsPending(t *testing.T) {
 }
 
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, func(o *httpapi.Options) {
 		o.States = snapshot.New(o.Log, &snapshot.StoreOptions{Folds: new(memory.Folds)})
 	})
@@ -148,6 +153,7 @@ func TestRetention(t *testing.T) {
 }
 
 func TestRetentionIsForWhoeverMayTouchAllSessions(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, func(o *httpapi.Options) {
 		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "one", Operations: []string{"*"}, Sessions: []string{"s*"}},

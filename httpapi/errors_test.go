@@ -39,6 +39,7 @@ func TestALogThatDoesNotAnswer(t *testing.T) {
 
 // TestErrorTextsAreBounded: clients choose the names that errors tell.
 func TestErrorTextsAreBounded(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	name := "x" + strings.Repeat("é", 1<<18)
 	got := a.post("/start", fmt.Sprintf(`{%[1]q:1,%[1]q:2}`, name)).failed(t, 400, api.CodeInvalidRequest)

@@ -22,6 +22,7 @@ import (
 // A stream ends when its caller's token expires, and says so: what a browser has
 // to read where there is such a thing as an event close, and a comment everywhere.
 func TestStreamsEndWithTheirToken(t *testing.T) {
+	t.Parallel()
 	left := 300 * time.Millisecond // when a request is identified
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Chat = &chat.Options{}
@@ -74,6 +75,7 @@ func (l waitingLog) Read(ctx context.Context, _ string, _, _ uint64) iter.Seq2[e
 
 // A token that expires before its stream has begun is refused as one that has expired.
 func TestTokensThatExpireWhileAStreamOpens(t *testing.T) {
+	t.Parallel()
 	log := memory.New()
 	a := newAPIOn(t, waitingLog{log}, nil, func(o *httpapi.Options) {
 		o.Chat = &chat.Options{}

@@ -22,6 +22,7 @@ func falling(name string, err *model.Error) agentloop.Agent {
 // if it is tried again, as the failure's chunk does; to attached clients, to
 // those that come later, and in a replay.
 func TestRecoverableIsTrue(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{
 		falling("busy", &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true}),
 		falling("wrong", &model.Error{Code: "provider_auth_failed", Message: "no"}),
@@ -50,6 +51,7 @@ func TestRecoverableIsTrue(t *testing.T) {
 // TestNothingStreamsAfterAFailure: the text of a failed run is finished, in snapshots
 // as in the stream.
 func TestNothingStreamsAfterAFailure(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, []agentloop.Agent{falling("busy", &model.Error{Code: "provider_auth_failed", Message: "no"})})
 	a.chat(says("s", "busy", "go"))
 	for _, target := range []string{"/chat/s/snapshot", "/chat/s/messages"} {
@@ -61,6 +63,7 @@ func TestNothingStreamsAfterAFailure(t *testing.T) {
 
 // TestCostOfAMessage: the finish part of TextStreamParts has the cost if the model has prices.
 func TestCostOfAMessage(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, []agentloop.Agent{{Name: "a", Model: scripted.New([]scripted.Turn{{
 		Text: "hi", Usage: eventlog.TokenUsage{Prompt: 10, Completion: 2, Total: 12},
 	}}, nil)}})

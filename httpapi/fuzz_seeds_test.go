@@ -136,6 +136,7 @@ func exportOf(t testing.TB, session string) string {
 
 // The requests from which fuzzing starts do what they say.
 func TestFuzzSeedsAreAccepted(t *testing.T) {
+	t.Parallel()
 	for _, r := range fuzzRequests(t)[:len(changes)+1] { // and an import
 		inFuzzWorld(t, func(w *fuzzWorld) {
 			before := w.heads()

@@ -32,9 +32,13 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(4)
+	goleak.VerifyTestMain(m)
+}
 
 // within is the longest that a test waits for what must happen.
 const within = 2 * time.Minute

@@ -36,6 +36,7 @@ func quoted(t *testing.T, s string) string {
 
 // TestOddIDs: every id reaches its own session, by each route, and no other.
 func TestOddIDs(t *testing.T) {
+	t.Parallel()
 	agent := agentloop.Agent{Name: "echo", Model: scripted.New([]scripted.Turn{{Text: "done"}}, nil)}
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{agent})
 	targets := func(id string) []string {
@@ -80,6 +81,7 @@ func TestOddIDs(t *testing.T) {
 }
 
 func TestBadIDs(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	for _, id := range []string{"\x00", "a\x00b", "a\nb", "\x7f", "\u0085", "\xff", "a\xc3", "\ufffd", strings.Repeat("x", 257), strings.Repeat("x", 300)} {
 		p, q := escape(id), url.QueryEscape(id)
@@ -105,6 +107,7 @@ func TestBadIDs(t *testing.T) {
 // TestMemoriesAreNoSessions: the log of a memory scope can't be reached as a
 // session by any route, to read, to write or to make it, and is in no list.
 func TestMemoriesAreNoSessions(t *testing.T) {
+	t.Parallel()
 	chats := func(o *httpapi.Options) { o.Chat = &chat.Options{} }
 	test := func(t *testing.T, a *testAPI) {
 		log := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()

@@ -112,6 +112,7 @@ func (a *testAPI) fold(session string, at uint64) *projector.Tree {
 }
 
 func TestImportIsTheSameSession(t *testing.T) {
+	t.Parallel()
 	const id = "a b/../é.*"
 	from := livelySession(t, id)
 	exported := from.export(id)
@@ -183,6 +184,7 @@ func TestImportIsTheSameSession(t *testing.T) {
 }
 
 func TestImportRefusesBadLines(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	from := newAPIOn(t, memory.New(), nil)
 	from.append("s", created("s"), text("s", "a"), text("s", "b"))
@@ -226,6 +228,7 @@ func TestImportRefusesBadLines(t *testing.T) {
 
 // Only whole batches are written; a request that is made again continues.
 func TestImportGoesOn(t *testing.T) {
+	t.Parallel()
 	from := newAPIOn(t, memory.New(), nil)
 	for i := range 25 {
 		from.post(chunksOf("s"), lines("s", fmt.Sprint(i, "-"), 100)).appended(t)
@@ -256,6 +259,7 @@ func TestImportGoesOn(t *testing.T) {
 
 // A server that stops does not wait for the end of a long import.
 func TestImportEndsWithTheServer(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	in, out := io.Pipe()
 	req, err := http.NewRequestWithContext(a.ctx(), "POST", a.http.URL+importOf("s"), in)
@@ -307,6 +311,7 @@ func TestImportIsAnOperationOfItsOwn(t *testing.T) {
 // A message that another NATS client wrote goes along with its session, from
 // JetStream to JetStream.
 func TestImportTakesForeignMessages(t *testing.T) {
+	t.Parallel()
 	log, nc := newLogAndConn(t)
 	from, to := newAPIOn(t, log, nil), newAPI(t)
 	from.append("s", text("s", "a"))
@@ -330,6 +335,7 @@ func TestImportTakesForeignMessages(t *testing.T) {
 // A line that is large counts among its caller's bodies, and the import among its
 // streams: it may take any time.
 func TestImportsAreBounded(t *testing.T) {
+	t.Parallel()
 	from := newAPI(t)
 	from.append("s", created("s"))
 	for range 5 {

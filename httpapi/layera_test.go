@@ -44,6 +44,7 @@ var layerA = []struct {
 
 // TestLayerARefuses: the codes that every route answers with alike.
 func TestLayerARefuses(t *testing.T) {
+	t.Parallel()
 	log, nc := newLogAndConn(t)
 	a := newAPIOn(t, log, nil)
 	guarded := newAPIOn(t, log, nil, func(o *httpapi.Options) {
@@ -124,6 +125,7 @@ func (r answer) shape(t *testing.T, members ...string) map[string]any {
 
 // TestLayerAAnswers: what each route says of sessions in every state.
 func TestLayerAAnswers(t *testing.T) {
+	t.Parallel()
 	log, nc := newLogAndConn(t)
 	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, log, append(waitingAgents(), agents(g)...))
@@ -264,6 +266,7 @@ func TestLayerAAnswers(t *testing.T) {
 
 // TestLayerAStopsWithinADeadline: what does not stop in time is told so.
 func TestLayerAStopsWithinADeadline(t *testing.T) {
+	t.Parallel()
 	for _, target := range []string{"/interrupt", "/abort"} {
 		begun, open := make(chan struct{}), make(chan struct{})
 		stuck := agentloop.Tool{Name: "stuck", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
@@ -306,6 +309,7 @@ func trimmed(t *testing.T) (a *testAPI, floor uint64) {
 // TestBelowTheFloor: a cursor that retention has passed is refused before
 // anything is sent, on every route that has one; at the floor all is well.
 func TestBelowTheFloor(t *testing.T) {
+	t.Parallel()
 	a, floor := trimmed(t)
 	a.append("s", ended("s", `1`))
 	head := a.status("s").LatestSequence

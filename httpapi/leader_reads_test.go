@@ -47,6 +47,7 @@ func (r *requests) during(t *testing.T, f func()) (leader, direct int) {
 // appends again without a request for anything that is stored, with an idempotency key
 // or an expected sequence as well.
 func TestAnAppendReadsNothing(t *testing.T) {
+	t.Parallel()
 	log, nc := newLogAndConn(t)
 	a := newAPIOn(t, log, nil)
 	count := countRequests(t, nc)
@@ -65,6 +66,7 @@ func TestAnAppendReadsNothing(t *testing.T) {
 // TestAKnownHeadIsNotBelieved: whatever another node does to a session, a node that
 // remembers it answers as one that reads it.
 func TestAKnownHeadIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	log, nc := newLogAndConn(t)
 	other, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
@@ -103,6 +105,7 @@ func TestAKnownHeadIsNotBelieved(t *testing.T) {
 // TestAttachingReadsTheLeaderOnce: a client that attaches to a session costs one look
 // at its head, whatever it has seen.
 func TestAttachingReadsTheLeaderOnce(t *testing.T) {
+	t.Parallel()
 	log, nc := newLogAndConn(t)
 	a := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Chat = &chat.Options{} })
 	count := countRequests(t, nc)

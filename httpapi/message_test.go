@@ -27,6 +27,7 @@ func (a *testAPI) sends(session, body string, headers ...string) engine.Started 
 // TestMessageBeginsTheNextTurn: a finished session refuses /start and /resume
 // with an answer that names the route for a further turn, and that route works.
 func TestMessageBeginsTheNextTurn(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one","userId":"ann"}`).status)
 	a.stream("/sse?sessionId=s").rest()
@@ -54,6 +55,7 @@ func TestMessageBeginsTheNextTurn(t *testing.T) {
 
 // TestMessageOfAFailedSession: it begins a turn as well, which may succeed.
 func TestMessageOfAFailedSession(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"broken","message":"one"}`).status)
 	a.stream("/sse?sessionId=s").rest()
@@ -65,6 +67,7 @@ func TestMessageOfAFailedSession(t *testing.T) {
 // TestMessageIsRepeatable: like /start, a repeated request answers with its run
 // while that is live; with an idempotency key it does so ever after.
 func TestMessageIsRepeatable(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"gated","message":"one"}`).status)
@@ -92,6 +95,7 @@ func TestMessageIsRepeatable(t *testing.T) {
 }
 
 func TestMessageValidates(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	a.post("/sessions/nobody/messages", `{"message":"x"}`).failed(t, 404, api.CodeNotFound)
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one","userId":"ann"}`).status)
@@ -110,6 +114,7 @@ func TestMessageValidates(t *testing.T) {
 // TestStatusDecides: wherever a session is taken back to, no answer calls it
 // running, and a message continues it.
 func TestStatusDecides(t *testing.T) {
+	t.Parallel()
 	a, _ := asked(t)
 	for at := a.status("s").LatestSequence - 1; at >= 1; at-- {
 		got := a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, at))
@@ -132,6 +137,7 @@ func TestStatusDecides(t *testing.T) {
 
 // TestMessageAfterAnInterrupt: it continues the turn.
 func TestMessageAfterAnInterrupt(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"gated","message":"one"}`).status)
@@ -149,6 +155,7 @@ func TestMessageAfterAnInterrupt(t *testing.T) {
 // TestAForkHasItsOwnKeys: what was sent to the session that it was forked from is not
 // the answer to its own request, wherever the fork begins.
 func TestAForkHasItsOwnKeys(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	key := []string{"Idempotency-Key", "k1"}
 	chunk := `[{"type":"text_delta","delta":"x","agentId":"s","agentType":"echo","timestamp":0,"step":0}]`

@@ -11,6 +11,7 @@ import (
 // TestInAnotherMux: a program serves chats under its own path, beside its
 // own pages; odd session ids get through.
 func TestInAnotherMux(t *testing.T) {
+	t.Parallel()
 	a := newChat(t, agents(gatedModel{}))
 	mux := http.NewServeMux()
 	mux.Handle("/api/", http.StripPrefix("/api", a.srv))

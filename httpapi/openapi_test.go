@@ -20,6 +20,7 @@ import (
 // TestOpenAPIRoutes: each route is described, as the operation that callers are
 // allowed it by, and nothing else is.
 func TestOpenAPIRoutes(t *testing.T) {
+	t.Parallel()
 	doc := readOpenAPI(t)
 	want, got := map[string]string{}, map[string]string{}
 	for _, rt := range httpapi.Routes() {
@@ -38,6 +39,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 // TestOpenAPIErrors: the codes of the document are those of the server, with
 // the statuses that they come with.
 func TestOpenAPIErrors(t *testing.T) {
+	t.Parallel()
 	doc := readOpenAPI(t)
 	described := map[string][]int{}
 	for _, row := range doc.Components.Schemas["ErrorCode"]["oneOf"].([]any) {
@@ -81,6 +83,7 @@ func declaredCodes(t *testing.T) (codes []string) {
 // TestOpenAPIDocument: the document is well-formed, and says of everything what
 // it is.
 func TestOpenAPIDocument(t *testing.T) {
+	t.Parallel()
 	doc := readOpenAPI(t)
 	require.Regexp(t, `^3\.1\.`, doc.OpenAPI)
 	var tags, ids []string
@@ -118,6 +121,7 @@ var keywords = strings.Fields(`$ref type enum const description title default ex
 // TestOpenAPISchemas: schemas can be used, have no other keywords than those
 // that are meant, and none is there for nothing.
 func TestOpenAPISchemas(t *testing.T) {
+	t.Parallel()
 	doc := readOpenAPI(t)
 	used := map[string]bool{}
 	check := func(s apiSchema, own bool) {
@@ -154,6 +158,7 @@ func schemaWords(list any) (all []string) {
 // TestOpenAPIChunks: the chunks of the document are those that there are, and
 // that outside producers may write.
 func TestOpenAPIChunks(t *testing.T) {
+	t.Parallel()
 	doc := readOpenAPI(t)
 	typeOf := func(schema string) apiSchema {
 		return doc.Components.Schemas[schema]["properties"].(apiSchema)["type"].(apiSchema)

@@ -20,6 +20,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
 )
@@ -27,6 +28,8 @@ import (
 // TestOpenAPITraffic: what the server takes and answers is what the document
 // says; and of what the document says, nothing is left that was not seen.
 func TestOpenAPITraffic(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	c := newChecker(t)
 	ran := 0
 	all := map[string]func(*testing.T, *apiChecker){

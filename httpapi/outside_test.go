@@ -17,6 +17,7 @@ import (
 )
 
 func TestEndAndFail(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	for _, verb := range []string{"end", "fail"} {
 		a.post("/sessions/s/"+verb, `{"error":"x"}`).failed(t, 404, api.CodeNotFound)
@@ -58,6 +59,7 @@ func TestEndAndFail(t *testing.T) {
 // TestEndOfAnOpenRun: a run of helixd's own is ended by nobody else; its
 // stream takes chunks.
 func TestEndOfAnOpenRun(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"), requested("s", "run-1"))
 	a.post("/sessions/s/end", "{}").failed(t, 409, api.CodeAlreadyRunning)
@@ -71,6 +73,7 @@ func TestEndOfAnOpenRun(t *testing.T) {
 // TestOutsideSession: what only an outside producer wrote is a session like
 // any, whatever its id.
 func TestOutsideSession(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	for _, id := range oddIDs {
 		p, q := escape(id), url.QueryEscape(id)
@@ -136,6 +139,7 @@ func TestOutsideSessionFails(t *testing.T) {
 
 // TestChunksThenStart: a run may begin after an outside producer's records.
 func TestChunksThenStart(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "done"}}, nil)}})
 	a.post(chunksOf("s"), line("s", "before"), expected, "0").appended(t)
 	got := a.post("/start", `{"sessionId":"s","agentType":"writer","message":"go"}`)

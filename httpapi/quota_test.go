@@ -58,6 +58,7 @@ func (a *testAPI) exists(id string) bool {
 // A tenant makes no more sessions than it may, however fast; a session that is
 // erased makes room.
 func TestSessionsOfATenant(t *testing.T) {
+	t.Parallel()
 	a := newTenants(t, quota.Limits{Sessions: 3})
 	var all sync.WaitGroup
 	statuses := make([]int, 20)
@@ -158,6 +159,7 @@ func (m patientModel) Generate(ctx context.Context, _ model.Request, emit func(m
 
 // A tenant has no more runs at a time than it may; one that ends makes room.
 func TestRunsOfATenant(t *testing.T) {
+	t.Parallel()
 	let := make(chan struct{})
 	a := newTenants(t, quota.Limits{Runs: 2}, agentloop.Agent{Name: "writer", Model: patientModel{let}})
 	start := func(id, token string) answer {
@@ -185,6 +187,7 @@ func TestRunsOfATenant(t *testing.T) {
 // An answer to a call is stored even if there is no room for the run that continues with
 // it; sent again, it has the run continue.
 func TestAnswersOverTheLimitOfRuns(t *testing.T) {
+	t.Parallel()
 	let := make(chan struct{})
 	a := newTenants(t, quota.Limits{Runs: 1}, append(waitingAgents(), agentloop.Agent{Name: "writer", Model: patientModel{let}})...)
 	start := func(id, agent string) int {
@@ -211,6 +214,7 @@ func TestAnswersOverTheLimitOfRuns(t *testing.T) {
 // counts for nobody, even if it may act for anybody: it reads the session, stops it,
 // and forks it for its tenant.
 func TestSessionsOfNoTenant(t *testing.T) {
+	t.Parallel()
 	a := newTenants(t, quota.Limits{Bytes: 1 << 20}, writer())
 	start := `{"sessionId":"s","agentType":"writer","message":"hi","userId":"ann"}`
 	require.Equal(t, 200, a.post("/start", start, bearer("plain")...).status)

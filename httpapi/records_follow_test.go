@@ -137,6 +137,7 @@ func (s recordStream) ends() {
 // across appends and across the end of a stream; a client continues after its
 // last one elsewhere.
 func TestFollowRecords(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	seqs := a.append("s", created("s"), text("s", "a"), text("s", "b"))
 	all := a.follow("/sessions/s/records?follow=1")
@@ -183,6 +184,7 @@ func TestFollowRecordsBeats(t *testing.T) {
 }
 
 func TestFollowRecordsRefuses(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	head := a.append("s", created("s"))[0]
 	body := a.get(fmt.Sprintf("/sessions/s/records?follow=1&from=%d", head+1)).failed(t, 416, api.CodeCursorAhead)
@@ -216,6 +218,7 @@ func TestFollowRecordsRefuses(t *testing.T) {
 // TestFollowRecordsWhileAllowed: who may not read a session any more is told
 // when it comes back.
 func TestFollowRecordsWhileAllowed(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, limitedTo("s"))
 	head := a.append("s", created("s"))[0]
 	s := a.follow("/sessions/s/records?follow=1", bearer("for s")...)
@@ -227,6 +230,7 @@ func TestFollowRecordsWhileAllowed(t *testing.T) {
 
 // TestFollowRecordsStuck: a client that takes nothing is dropped.
 func TestFollowRecordsStuck(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"))
 	dropped := a.stuckOn("/sessions/s/records?follow=1")

@@ -35,6 +35,7 @@ func (d *dripping) Write(p []byte) (int, error) {
 // TestSlowReadersOfRecordsAreDropped: a client that takes each record just in time does
 // not hold an answer of many for as long as it wants.
 func TestSlowReadersOfRecordsAreDropped(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	a.append("s", created("s"))
 	for range 100 {

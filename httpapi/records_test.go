@@ -31,6 +31,7 @@ func parseRecords(t *testing.T, body string) []eventlog.Record {
 }
 
 func TestRecords(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("other", created("other"))
 	seqs := a.append("s", created("s"), text("s", "a<b>"), text("s", "dead"), text("s", "c"))

@@ -15,11 +15,14 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestARefusalWaitsForNoBody: a caller who may not do what it asks for is refused at
 // once, and does not hold its connection with a body that never comes.
 func TestARefusalWaitsForNoBody(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Auth = auth.BearerTokens([]auth.Token{{Token: "t", Operations: []string{"status"}, Sessions: []string{"*"}}})
 		o.Origins = []string{"https://app.example"}

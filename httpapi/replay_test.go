@@ -18,6 +18,7 @@ import (
 // TestReplayIsTheStream: without pauses a replay is byte for byte what /sse
 // sends, whatever became of the session, from wherever it begins.
 func TestReplayIsTheStream(t *testing.T) {
+	t.Parallel()
 	lively := livelySession(t, "s")
 	lively.append("s", ended("s", `"one"`))
 	endings := newAPIOn(t, memory.New(), append(waitingAgents(), agents(gatedModel{})...))
@@ -50,6 +51,7 @@ func TestReplayIsTheStream(t *testing.T) {
 
 // TestReplayUpTo: up to each sequence it is what was true there.
 func TestReplayUpTo(t *testing.T) {
+	t.Parallel()
 	a := livelySession(t, "s")
 	head := a.head("s")
 	states := snapshot.New(a.log, nil)
@@ -84,6 +86,7 @@ func TestReplayUpTo(t *testing.T) {
 }
 
 func TestReplayRefusals(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	head := a.append("s", created("s"), text("s", "a"))[1]
 	for _, q := range []string{
@@ -107,6 +110,7 @@ func TestReplayRefusals(t *testing.T) {
 }
 
 func TestReplayStuck(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	a.append("s", created("s"))
 	for range 16 {

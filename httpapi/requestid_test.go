@@ -19,6 +19,7 @@ import (
 )
 
 func TestRequestIDs(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	a.append("s", created("s"), ended("s", `1`))
 	for _, given := range []string{"a", "A-z_0.9", "0123456789-abcdef", strings.Repeat("x", 128)} {
@@ -84,6 +85,7 @@ func TestRequestIDInLogs(t *testing.T) {
 // TestEveryLogLineKnowsItsRequest: a line that is logged without the request's
 // context has no id.
 func TestEveryLogLineKnowsItsRequest(t *testing.T) {
+	t.Parallel()
 	without := regexp.MustCompile(`(\.logger|\.opts\.Logger|\b[a-np-z]\.Logger)\.(Debug|Info|Warn|Error|Log)\(`)
 	files := 0
 	require.NoError(t, filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {

@@ -20,6 +20,7 @@ import (
 )
 
 func TestRoutesUnknown(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	a.append("s", created("s"))
 	a.append("state", created("state"))
@@ -37,6 +38,7 @@ func TestRoutesUnknown(t *testing.T) {
 // TestRoutesRefuseUnknownParameters: what a route would ignore it refuses, and
 // nothing happens.
 func TestRoutesRefuseUnknownParameters(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withChat(), withMemories, withReadModels(t))
 	doc := map[string]*apiOperation{}
 	for op := range readOpenAPI(t).operations() {
@@ -65,6 +67,7 @@ func TestRoutesRefuseUnknownParameters(t *testing.T) {
 }
 
 func TestRoutesMethods(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	for target, allow := range map[string]string{
 		"/start": "POST", "/resume": "POST", "/interrupt": "POST", "/abort": "POST", "/submit-tool-result": "POST",
@@ -89,6 +92,7 @@ func TestRoutesMethods(t *testing.T) {
 }
 
 func TestBodies(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	const head = "POST /start HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 	raw(t, a, head+"\r\n").failed(t, 411, api.CodeLengthRequired)

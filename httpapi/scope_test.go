@@ -77,6 +77,7 @@ func (a *testAPI) contents() map[string]string {
 // TestScopeOwn: the cases are good ones: who may use a session can, by every
 // route.
 func TestScopeOwn(t *testing.T) {
+	t.Parallel()
 	var mine []string
 	for i := range httpapi.RouteTable() {
 		mine = append(mine, fmt.Sprintf("mine/%d", i))
@@ -104,6 +105,7 @@ func TestScopeOwn(t *testing.T) {
 // TestScopeOthers: who is limited to a session reaches no other one, by no
 // route and by no way to write its id, and does not learn whether it exists.
 func TestScopeOthers(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer(), waiter()}, limitedTo("alice"))
 	for _, id := range []string{"alice", "alice-sub-1", "alice2", "Alice", "alice/x", "a"} {
 		a.finished(id)
@@ -269,6 +271,7 @@ func tricksOf(t *testing.T, rt httpapi.TestRoute, c routeCase) (tricks []trick) 
 
 // TestScopeListing: others' sessions are not even counted.
 func TestScopeListing(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, limitedTo("alice"))
 	for _, id := range []string{"a", "alice", "alice-sub-1", "bob"} {
 		a.finished(id)
@@ -297,6 +300,7 @@ func TestScopeListing(t *testing.T) {
 // TestScopeOfChildren: sub-agents are reached through their root, by whoever
 // may use that, and under no id of their own.
 func TestScopeOfChildren(t *testing.T) {
+	t.Parallel()
 	children := []string{"alice-sub-task", "alice-sub-x", "bob-sub-task"}
 	a := newAPIOn(t, newLog(t), append(waitingAgents(), writer()), limitedTo(append(children, "alice", "bob")...))
 	for _, root := range []string{"alice", "bob"} {

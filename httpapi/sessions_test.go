@@ -127,6 +127,7 @@ func testSessionsFilters(t *testing.T, a *testAPI) {
 }
 
 func TestSummary(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	seqs := a.append("s", created("s"), fact("s", &eventlog.UserMessage{Content: "hi", FactBase: factBase("s")}), requested("s", "run-1"), text("s", "a"))
 	var raw map[string]any
@@ -143,6 +144,7 @@ func TestSummary(t *testing.T) {
 
 // TestSessionsFoldedOrKept: read models answer as folds do, word for word.
 func TestSessionsFoldedOrKept(t *testing.T) {
+	t.Parallel()
 	log := memory.New()
 	folding := newAPIOn(t, log, append(waitingAgents(), writer()))
 	for i, agent := range []string{"parent", "asker", "writer"} {

@@ -53,6 +53,7 @@ func (a *testAPI) stuckOn(target string) (dropped func()) {
 }
 
 func TestSlowClientHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"))
 	stuck(t, a.http.URL, "s")
@@ -71,6 +72,7 @@ func TestSlowClientHoldsUpNobody(t *testing.T) {
 }
 
 func TestStuckClientIsDropped(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"))
 	dropped := a.stuckOn("/sse?sessionId=s")

@@ -16,6 +16,7 @@ import (
 )
 
 func TestStreamHeaders(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"), text("s", "a"), ended("s", `{"x":1}`))
 	s := a.stream("/sse?sessionId=s")
@@ -37,6 +38,7 @@ func TestStreamHeaders(t *testing.T) {
 // TestStreamCursors resumes at every sequence of a log with dead records and
 // several turns, by every way to give a cursor.
 func TestStreamCursors(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("other", created("other"), text("other", "not ours")) // gaps
 	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "a"), text("s", "b"), text("s", "c"))
@@ -83,6 +85,7 @@ func TestStreamCursors(t *testing.T) {
 }
 
 func TestStreamRefusals(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	head := a.append("s", created("s"), text("s", "a"))[1]
 	body := a.get(fmt.Sprintf("/sse?sessionId=s&fromSequence=%d", head+1)).failed(t, 416, api.CodeCursorAhead)
@@ -102,6 +105,7 @@ func TestStreamRefusals(t *testing.T) {
 }
 
 func TestStreamFollowsAndReconnects(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"), requested("s", "run-1"), text("s", "a"))
 	s := a.stream("/sse?sessionId=s")
@@ -131,6 +135,7 @@ func TestStreamFollowsAndReconnects(t *testing.T) {
 }
 
 func TestStreamTruncatedUnderReader(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "keep"), text("s", "die"))
 	live := a.stream("/sse?sessionId=s")
@@ -165,6 +170,7 @@ func TestStreamTruncatedUnderReader(t *testing.T) {
 // TestStreamRolledBackIntoAnEndedTurn: whoever is attached to the turn that is
 // taken back is told that the one before had ended.
 func TestStreamRolledBackIntoAnEndedTurn(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "first"), ended("s", `1`))
 	before, err := snapshot.New(a.log, nil).At(a.ctx(), "s", seqs[3])
@@ -186,6 +192,7 @@ func TestStreamRolledBackIntoAnEndedTurn(t *testing.T) {
 // TestStreamEndings: whoever is attached and whoever comes later is told the
 // same.
 func TestStreamEndings(t *testing.T) {
+	t.Parallel()
 	interrupted := func(s string) []eventlog.Entry {
 		return []eventlog.Entry{
 			chunk(&eventlog.RunInterrupted{RunID: "run-1", Base: base(s)}),
@@ -268,6 +275,7 @@ func TestStreamEndings(t *testing.T) {
 }
 
 func TestStreamHeartbeat(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, func(o *httpapi.Options) { o.Heartbeat = 1e6 }) // 1 ms
 	a.append("s", created("s"), text("s", "a"))
 	s := a.stream("/sse?sessionId=s")
@@ -283,6 +291,7 @@ func TestStreamHeartbeat(t *testing.T) {
 
 // TestStreamOddPayloads: what other writers stored goes through if it is JSON.
 func TestStreamOddPayloads(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	raw := func(typ, payload string) eventlog.Entry {
 		return eventlog.Entry{Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ, Agent: "s"}, Payload: []byte(payload)}
@@ -304,6 +313,7 @@ func TestStreamOddPayloads(t *testing.T) {
 }
 
 func TestStreamEndsWithServer(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"), text("s", "a"))
 	s := a.stream("/sse?sessionId=s")
@@ -339,6 +349,7 @@ func TestStreamEndsWithLog(t *testing.T) {
 
 // TestStreamLong goes through several pages of the log and many flushes.
 func TestStreamLong(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"))
 	const n = 3000

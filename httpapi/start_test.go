@@ -45,6 +45,7 @@ func agents(g gatedModel) []agentloop.Agent {
 }
 
 func TestStartAndStream(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	body := `{"sessionId":"s","agentType":"gated","message":"hi","state":{"k":[1,"<&>"]},"metadata":{"a":"b"},"later":{"x":1}}`
@@ -92,6 +93,7 @@ func TestStartAndStream(t *testing.T) {
 }
 
 func TestStartStructured(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	got := a.post("/start", `{"sessionId":"s","agentType":"echo","message":[
 		{"role":"user","content":"one","metadata":{"hidden":true},"more":1},
@@ -141,6 +143,7 @@ func TestFailureNamesItsCause(t *testing.T) {
 }
 
 func TestResume(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	a.append("s", created("s"), requested("s", "run-1")) // died without a word, as another agent's
 	var status api.Status
@@ -199,6 +202,7 @@ func TestStartWhileStopping(t *testing.T) {
 
 // TestStartValidates: what is wrong is named, and nothing is done.
 func TestStartValidates(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), agents(gatedModel{}))
 	member := func(s string) string { return `{"sessionId":"s","agentType":"echo","message":"x",` + s + `}` }
 	message := func(s string) string { return `{"sessionId":"s","agentType":"echo","message":` + s + `}` }

@@ -16,6 +16,7 @@ import (
 
 // TestStateAt compares the state at every sequence with the fold.
 func TestStateAt(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	a.append("other", created("other"))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).status)
@@ -54,6 +55,7 @@ func TestStateAt(t *testing.T) {
 // TestSnapshot compares snapshots with the fold at their sequence, idle
 // and under way, and follows on from them.
 func TestSnapshot(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"gated","message":"x"}`).status)

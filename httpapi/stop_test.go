@@ -21,6 +21,7 @@ import (
 
 // TestStopRunning: the answer comes when the run has stopped, not before.
 func TestStopRunning(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	for verb, want := range map[string]struct{ status, data string }{
@@ -57,6 +58,7 @@ func TestStopRunning(t *testing.T) {
 
 // TestStopWithoutALiveRun: it is applied at once.
 func TestStopWithoutALiveRun(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), append(waitingAgents(), agents(gatedModel{})...))
 	const interrupted, failed = "interrupted", "failed"
 	for i, tc := range []struct {
@@ -99,6 +101,7 @@ func TestStopWithoutALiveRun(t *testing.T) {
 // TestStopOutlivingSubAgent: a sub-agent that continues when its parent has
 // finished stops, too.
 func TestStopOutlivingSubAgent(t *testing.T) {
+	t.Parallel()
 	for verb, want := range map[string]projector.SessionStatus{"interrupt": "interrupted", "abort": "failed"} {
 		a := newAPIOn(t, newLog(t), outlivedBoss(gatedModel{make(chan struct{})}))
 		a.begin("b", "boss")
@@ -113,6 +116,7 @@ func TestStopOutlivingSubAgent(t *testing.T) {
 // TestStopDeadline: a tool that does not come to its end is waited for until
 // the deadline, and the wish is kept.
 func TestStopDeadline(t *testing.T) {
+	t.Parallel()
 	begun, open := make(chan struct{}), make(chan struct{})
 	stuck := agentloop.Tool{Name: "stuck", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
 		close(begun)
@@ -158,6 +162,7 @@ func TestStopEndsWithServer(t *testing.T) {
 }
 
 func TestStopValidates(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	for _, target := range []string{"/interrupt", "/abort"} {
 		for body, field := range map[string]string{

@@ -85,6 +85,7 @@ func storeTarget(session string) string { return "/sessions/" + session + "/stre
 
 // TestStoreStreamWire compares every byte with the documented encoding.
 func TestStoreStreamWire(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"), text("s", "Hello"), text("s", " world"), ended("s", `{"x":"<1>"}`))
 	const one = `{"type":"text_delta","delta":"%s","agentId":"s","agentType":"writer","timestamp":1,"step":1}`
@@ -109,6 +110,7 @@ func TestStoreStreamWire(t *testing.T) {
 // TestStoreStreamCursors resumes at every sequence of a log with truncated
 // records and several turns.
 func TestStoreStreamCursors(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "a"), text("s", "b"), text("s", "c"))
 	a.append("other", created("other"), text("other", "a gap"))
@@ -151,6 +153,7 @@ func TestStoreStreamCursors(t *testing.T) {
 // TestStoreStreamPauses: a pause is told and ends nothing; an end ends the
 // stream; a new turn continues with it.
 func TestStoreStreamPauses(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"), requested("s", "run-1"), text("s", "a"))
 	streams := eventlog.NewStreams(a.log)
@@ -199,6 +202,7 @@ func TestStoreStreamPauses(t *testing.T) {
 // TestStoreStreamTruncated: whoever is attached is told what a clean-up has
 // truncated, and gets what survives; a client that comes later gets only that.
 func TestStoreStreamTruncated(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	step := func(n int, s string) eventlog.Entry {
 		b := base("s")
@@ -240,6 +244,7 @@ func TestStoreStreamTruncated(t *testing.T) {
 // TestStoreStreamRolledBack: a rollback is told with the steps that it keeps;
 // if it goes back to where the stream had ended, it ends.
 func TestStoreStreamRolledBack(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), waitingAgents())
 	a.begin("s", "asker")
 	attached := a.stream(storeTarget("s"))
@@ -272,6 +277,7 @@ func TestStoreStreamRolledBack(t *testing.T) {
 }
 
 func TestStoreStreamHeartbeat(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, func(o *httpapi.Options) { o.Heartbeat = 1e6 }) // 1 ms
 	a.append("s", created("s"))
 	s := a.stream(storeTarget("s"))
@@ -291,6 +297,7 @@ func TestStoreStreamHeartbeat(t *testing.T) {
 
 // TestStoreStreamLong goes through several pages of the log.
 func TestStoreStreamLong(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"))
 	var want []string

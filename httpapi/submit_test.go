@@ -23,6 +23,7 @@ const (
 
 // TestSubmitOutcomes: one case for each row of the table in docs/reference/protocol.md#suspension.
 func TestSubmitOutcomes(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), waitingAgents())
 	a.begin("ask", "asker")
 	a.begin("loc", "locator")
@@ -98,6 +99,7 @@ func TestSubmitOutcomes(t *testing.T) {
 // TestSubmitValidates: what no call takes is refused before a session is
 // looked for, and only a server that is told to says why.
 func TestSubmitValidates(t *testing.T) {
+	t.Parallel()
 	log := memory.New()
 	quiet := newAPIOn(t, log, nil)
 	verbose := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.VerboseValidationErrors = true })
@@ -154,6 +156,7 @@ func TestSubmitValidates(t *testing.T) {
 
 // TestSubmitForSubAgent: a sub-agent's call is answered under the root's id.
 func TestSubmitForSubAgent(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), waitingAgents())
 	_, end := a.begin("p", "parent")
 	require.Equal(t, sseEvent{name: "end", data: `{"type":"end","status":"paused"}`}, end)
@@ -174,6 +177,7 @@ func TestSubmitForSubAgent(t *testing.T) {
 
 // TestSubmitOnce: of many that answer at once, one is taken.
 func TestSubmitOnce(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), waitingAgents())
 	a.begin("s", "asker")
 	const clients = 8

@@ -119,6 +119,7 @@ func TestSubscriptions(t *testing.T) {
 
 // A child hears nobody: its records are on its root's subject, which is another's right.
 func TestSubscriptionsOfAChild(t *testing.T) {
+	t.Parallel()
 	var seen []wanted
 	a := newAPIOn(t, newLog(t), waitingAgents(), func(o *httpapi.Options) { o.Subscribe = subscribing(&seen) })
 	a.begin("p", "parent")

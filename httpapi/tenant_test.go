@@ -41,6 +41,7 @@ func withTeams(o *httpapi.Options) {
 // A caller with a tenant uses the sessions of its tenant by every route, of all their
 // users.
 func TestTenantsOwnSessions(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withTeams, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
 	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
 		id := "s/" + rt.Method + rt.Pattern
@@ -57,6 +58,7 @@ func TestTenantsOwnSessions(t *testing.T) {
 // For a caller with a tenant, a session of another tenant, or of none, is answered as
 // one that does not exist; an id that is taken can't be used for a new one.
 func TestTenantsOfOthers(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, logmemory.New(), []agentloop.Agent{writer()}, withTeams, withReadModels(t))
 	a.finishedIn("red", "ann", "theirs")
 	a.finishedIn("", "ann", "free")
@@ -104,6 +106,7 @@ func TestTenantsOfOthers(t *testing.T) {
 
 // Listings, searches and sums are of the caller's tenant.
 func TestTenantsListings(t *testing.T) {
+	t.Parallel()
 	agent := agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello", Usage: eventlog.TokenUsage{Prompt: 2, Completion: 1}}}, nil)}
 	test := func(t *testing.T, targets []string, change ...func(*httpapi.Options)) {
 		a := newAPIOn(t, logmemory.New(), []agentloop.Agent{agent}, append(change, withTeams)...)
@@ -148,6 +151,7 @@ func TestTenantsListings(t *testing.T) {
 // Two tenants whose users have the same name, in sessions of callers that may name any
 // user: the agent of one is not reminded of the other's memories.
 func TestTenantsUsersOfTheSameName(t *testing.T) {
+	t.Parallel()
 	log := newLog(t)
 	m := remembering(log)
 	save := json.RawMessage(`{"content":"the dog is called Rex"}`)
@@ -178,6 +182,7 @@ func TestTenantsUsersOfTheSameName(t *testing.T) {
 }
 
 func TestTenantsMemories(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, logmemory.New(), nil, withTeams)
 	a.finishedIn("red", "ann", "theirs")
 	for _, scope := range []string{`"user","id":"ann"`, `"agent","id":"writer"`, `"session","id":"theirs"`} {

@@ -27,6 +27,7 @@ func asked(t *testing.T) (*testAPI, []projector.Checkpoint) {
 }
 
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	a, checkpoints := asked(t)
 	before := a.status("s")
 	attached := a.stream(fmt.Sprintf("/sse?sessionId=s&fromSequence=%d", checkpoints[0].StreamSequence))
@@ -55,6 +56,7 @@ func TestRollback(t *testing.T) {
 }
 
 func TestFork(t *testing.T) {
+	t.Parallel()
 	a, checkpoints := asked(t)
 	head := a.status("s").LatestSequence
 	for i, tc := range []struct {
@@ -102,6 +104,7 @@ func TestFork(t *testing.T) {
 // A fork runs on with another message, another result and another prompt, and
 // says what was edited.
 func TestForkEdited(t *testing.T) {
+	t.Parallel()
 	a, _ := asked(t)
 	fork := func(id, edit string) (forked timetravel.Forked, end string) {
 		t.Helper()
@@ -127,6 +130,7 @@ func TestForkEdited(t *testing.T) {
 }
 
 func TestTimeTravelValidates(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "a"))
 	a.append("t", created("t"))
@@ -191,6 +195,7 @@ func TestTimeTravelValidates(t *testing.T) {
 // TestRollbackBetweenRecords: a sequence of another session's is none of this
 // one's.
 func TestRollbackBetweenRecords(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), nil)
 	a.append("s", created("s"))
 	other := a.append("other", created("other"))
@@ -201,6 +206,7 @@ func TestRollbackBetweenRecords(t *testing.T) {
 
 // TestHistoryPages: checkpoints and runs, oldest first.
 func TestHistoryPages(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	entries := []eventlog.Entry{created("s")}
 	const n = 120

@@ -21,6 +21,7 @@ import (
 // TestABodyThatNeverComesIsGivenUp: whatever is answered, it neither waits for
 // the body for ever nor holds its connection.
 func TestABodyThatNeverComesIsGivenUp(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Auth = auth.BearerTokens([]auth.Token{{Token: "t", Operations: []string{"*"}, Sessions: []string{"*"}}})
 		o.Origins = []string{"https://app.example"}
@@ -108,6 +109,7 @@ func ask(t *testing.T, a *testAPI, target, body string) (*watched, *http.Respons
 // TestAStreamIsNotCutByItsBodysDeadline: it passes long before the stream ends,
 // and would look like a client that has left.
 func TestAStreamIsNotCutByItsBodysDeadline(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	a.append("s", created("s"), text("s", strings.Repeat("x", 1<<20)), text("s", "last"))
 	for target, stays := range map[string]bool{
@@ -127,6 +129,7 @@ func TestAStreamIsNotCutByItsBodysDeadline(t *testing.T) {
 // TestLargeAnswersHaveTimeForEachPart: how long a client may take does not
 // depend on how large a record or a state is.
 func TestLargeAnswersHaveTimeForEachPart(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	big := strings.Repeat("x", 1<<20)
 	a.append("s", created("s"), text("s", big), ended("s", `"`+big+`"`))

@@ -15,6 +15,7 @@ import (
 
 // TestUsage: what a tree has used, entry by entry and in all.
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	agents := waitingAgents()
 	tokens := eventlog.TokenUsage{Prompt: 10, Completion: 3, Reasoning: 2, Cached: 4, Total: 13}
 	turns := saying("all done", calling("task", "subagent__child", `{"message":"do it"}`))
@@ -83,6 +84,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestUsageOfNothing(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	a.append("s", created("s"))
 	require.JSONEq(t, `{"items":[],"total":0,"offset":7,"limit":50,"hasMore":false,"rollup":{"sessionId":"s",

@@ -15,6 +15,7 @@ import (
 
 // TestSuspended: what every route says of a session that waits for a person.
 func TestSuspended(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), waitingAgents())
 	body := `{"sessionId":"s","agentType":"asker","message":"go"}`
 	require.Equal(t, 200, a.post("/start", body).status)
@@ -62,6 +63,7 @@ func TestSuspended(t *testing.T) {
 // TestStateTellsWhatIsAwaited: under the names of the documents, for the root
 // and its sub-agents, and a diff of two states has them too.
 func TestStateTellsWhatIsAwaited(t *testing.T) {
+	t.Parallel()
 	type session struct {
 		PendingClientToolCalls  map[string]api.PendingToolCall
 		ClientToolCallOwnership map[string]string
@@ -126,6 +128,7 @@ func TestStateTellsWhatIsAwaited(t *testing.T) {
 // TestStreamEndsWithTheRoot: a sub-agent that outlives its parent's turn does
 // not keep clients; those that come later get its records too.
 func TestStreamEndsWithTheRoot(t *testing.T) {
+	t.Parallel()
 	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), outlivedBoss(g))
 	_, end := a.begin("b", "boss")
@@ -151,6 +154,7 @@ func TestStreamEndsWithTheRoot(t *testing.T) {
 
 // TestResumeModes: helixd's own members of /resume.
 func TestResumeModes(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, newLog(t), append(waitingAgents(), agents(gatedModel{})...))
 	resume := func(session, members string) answer {
 		return a.post("/resume", `{"sessionId":"`+session+`"`+members+`}`)
@@ -196,6 +200,7 @@ func TestResumeModes(t *testing.T) {
 
 // TestResumeValidates: members that would be ignored are refused.
 func TestResumeValidates(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	for members, field := range map[string]string{
 		`"mode":""`:                               "mode",

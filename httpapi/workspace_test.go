@@ -15,6 +15,7 @@ import (
 
 // TestWorkspace: what there is of a session's workspace, and that there is none.
 func TestWorkspace(t *testing.T) {
+	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{coder("memory"), coder("broken")})
 	a.append("a/b", created("a/b"))
 	for _, target := range []string{"/workspace", "/workspaces"} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestBackupAndRestore takes a backup of a daemon at work, and continues with it in
@@ -128,6 +129,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 // TestBackupThatBreaksOff: what a backup has left that was killed passes for none.
 func TestBackupThatBreaksOff(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	d := newDaemon(t, "dev", "--data-dir", filepath.Join(t.TempDir(), "data"), "--durability", "interval=100ms")
 	d.start()

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/daily"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -91,6 +92,7 @@ func (b *budgets) spent() (spent, reserved int64) {
 // What the dead call had reserved counts as spent, once; the recorded answer counts as
 // the provider says.
 func TestKillBetweenReservationAndSettlement(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	var calls atomic.Int64
 	answer := turn("", "Here I am. ")

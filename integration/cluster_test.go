@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -157,6 +158,7 @@ func openLog(t *testing.T, nc *nats.Conn, o *jetstream.Options) eventlog.Log {
 
 // What the daemon says of an outside deployment at its start and in /readyz.
 func TestDaemonOnAnOutsideDeployment(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	const (
 		warning = `level=WARN msg="durability is unknown: acknowledged appends survive a killed client; nothing more is known"`
 		ready   = `msg="helixd is ready"`
@@ -170,9 +172,8 @@ func TestDaemonOnAnOutsideDeployment(t *testing.T) {
 		{"three servers", newCluster(t).url(), "3", "replicated×3", "acknowledged appends survive the loss of fewer than half of 3 servers", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Setenv("HELIX_NATS_REPLICAS", tc.replicas)
-			t.Setenv("HELIX_NATS_PARTITIONS", "1")
 			d := newDaemon(t, "serve", "--config", w.config, "--allow-unauthenticated", "--nats-url", tc.url)
+			d.env = []string{"HELIX_NATS_REPLICAS=" + tc.replicas, "HELIX_NATS_PARTITIONS=1"}
 			d.start()
 			status, answer := d.get("/readyz")
 			require.Equal(t, http.StatusOK, status)
@@ -189,13 +190,14 @@ func TestDaemonOnAnOutsideDeployment(t *testing.T) {
 	}
 	path, err := binary()
 	require.NoError(t, err)
-	t.Setenv("HELIX_NATS_REPLICAS", "3")
 	for want, args := range map[string][]string{
 		"durability: is for the embedded server: with nats.url": {"--nats-url", "nats://127.0.0.1:1", "--durability", "fsync"},
 		"nats.replicas: needs nats.url":                         {"--data-dir", t.TempDir()},
 	} {
 		args = append([]string{"serve", "--config", w.config, "--allow-unauthenticated", "--listen", "127.0.0.1:0"}, args...)
-		out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
+		refused := exec.CommandContext(t.Context(), path, args...)
+		refused.Env = append(os.Environ(), "HELIX_NATS_REPLICAS=3")
+		out, err := refused.CombinedOutput()
 		require.Error(t, err)
 		require.Contains(t, string(out), want)
 	}
@@ -291,8 +293,13 @@ func TestAReplicatedLogSurvivesAServer(t *testing.T) {
 
 func TestContractOfAReplicatedLog(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	c := newCluster(t)
+	idle := make(chan *cluster, 3)
+	for range cap(idle) {
+		idle <- newCluster(t)
+	}
 	logtest.Run(t, func(t *testing.T) eventlog.Log {
+		c := <-idle
+		t.Cleanup(func() { idle <- c })
 		nc := connect(t, c.url())
 		js := streams(t, nc)
 		names := js.StreamNames(t.Context())

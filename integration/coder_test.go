@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 func write(path, content string) call {
@@ -41,6 +42,7 @@ func (d *daemon) last(session string, n int) []string {
 // A node is killed while its agent builds a house of files. Another node continues
 // with them, the house is forked, and each fork becomes another one.
 func TestAHouseOfFiles(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	var once sync.Once

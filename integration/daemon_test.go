@@ -3,15 +3,12 @@ package integration_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -20,23 +17,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/integration/deployment"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // buildDir holds the command while the tests run.
 var buildDir string
 
-// atOnce is how many of the tests that mostly wait run at once.
-const atOnce = 4
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
-			panic(err)
-		}
-	}
+	testkit.AtOnce(8)
 	var err error
 	if buildDir, err = os.MkdirTemp("", "helixd"); err != nil {
 		panic(err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // helixd runs a command to its end.
@@ -30,6 +32,8 @@ func helixd(t *testing.T, args ...string) string {
 
 // TestDevTwice does what the README's tour does, two times on the same data.
 func TestDevTwice(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	nats := freeAddress(t)
 	d := newDaemon(t, "dev", "--data-dir", filepath.Join(t.TempDir(), "data"), "--nats-listen", nats)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -81,6 +85,7 @@ func TestDevTwice(t *testing.T) {
 // TestStopEndsStreams: an operator's stop ends at once, with a run continuing
 // and a client attached, and the run can be resumed.
 func TestStopEndsStreams(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"), "--allow-unauthenticated")
 	d.start()
@@ -94,6 +99,7 @@ func TestStopEndsStreams(t *testing.T) {
 
 // TestServeRefuses: what can't work does not start.
 func TestServeRefuses(t *testing.T) {
+	t.Parallel()
 	path, err := binary()
 	require.NoError(t, err)
 	w := newWorld(t)
@@ -126,6 +132,8 @@ func TestServeRefuses(t *testing.T) {
 // TestServeOpensNATS: what may start without being refused, and which of it
 // is worth a warning.
 func TestServeOpensNATS(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	const warning = "level=WARN msg=\"nats.listen: every user of this machine can read live streams"
 	w := newWorld(t)
 	raw, err := os.ReadFile(w.config)

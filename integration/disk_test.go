@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 const (
@@ -151,6 +153,7 @@ func arrived(t *testing.T, d *daemon, session string) {
 // With little room left a node takes nothing more from clients, and serves all
 // that it has; its runs wait. It frees room when asked to, and continues by itself.
 func TestANodeWithLittleRoomIsReadOnly(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	dir, tool := smallFolder(t), newHeldTool(t)
 	d := smallDaemon(t, dir, tool)
@@ -196,6 +199,7 @@ func TestANodeWithLittleRoomIsReadOnly(t *testing.T) {
 // When there is room it restarts, in the process: nothing that was
 // acknowledged is missing, and the run that waited continues where it was.
 func TestANodeOutlivesAFullDisk(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	dir, tool := smallFolder(t), newHeldTool(t)
 	d := smallDaemon(t, dir, tool)

@@ -25,6 +25,7 @@ var (
 
 // The architecture's page names functions, files and folders that exist.
 func TestDocsArchitecture(t *testing.T) {
+	t.Parallel()
 	const page = "docs/design/architecture.md"
 	text, err := os.ReadFile("../" + page)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 // The README is short enough to be read, and its program compiles.
 func TestDocsReadme(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	assert.Less(t, len(text), 10_000, "bytes of README.md; the rest belongs in docs/")

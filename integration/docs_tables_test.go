@@ -185,6 +185,7 @@ func limitsTable(*testing.T) string {
 
 // The tables of the documentation say what the code says.
 func TestDocsTables(t *testing.T) {
+	t.Parallel()
 	for _, table := range []struct {
 		page, name string
 		text       string

@@ -27,6 +27,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // diagnosis is what helixd doctor --json prints, and its exit code.
@@ -85,6 +86,7 @@ func (d diagnosis) requireSays(t *testing.T, id string, status jetstream.Health,
 
 // A deployment as it should be gets no remark, and keeps every byte.
 func TestDoctorOnAHealthyFolder(t *testing.T) {
+	testkit.Slow(t)
 	w := newWorld(t)
 	dir := filepath.Join(t.TempDir(), "data")
 
@@ -175,6 +177,7 @@ func stored(t *testing.T, nc *nats.Conn) map[string]string {
 // What can't be looked at is told, with what to change, and has another exit
 // code than a problem that was found.
 func TestDoctorThatCanNotLook(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := doctor(t, "--config", w.config)
 	require.Zero(t, d.code)
@@ -248,6 +251,7 @@ func streamConfig(t *testing.T, js natsjs.JetStream, name string) natsjs.StreamC
 }
 
 func TestDoctorOnALogInMemory(t *testing.T) {
+	t.Parallel()
 	url := newServer(t, "outside", nil).ClientURL()
 	openLog(t, connect(t, url), &jetstream.Options{Memory: true})
 	d := doctor(t, "--nats", url)
@@ -265,6 +269,7 @@ func account(t *testing.T, limits string) func(*server.Options) {
 }
 
 func TestDoctorOnSmallLimits(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name   string
 		change func(*server.Options)
@@ -309,6 +314,7 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 
 // Each subject that helixd uses is missed when the user lacks it, and only it.
 func TestDoctorOnMissingPermissions(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	denials := []struct {
 		subject   string

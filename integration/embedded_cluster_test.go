@@ -236,6 +236,7 @@ func TestThreeNodesFromThreeFiles(t *testing.T) {
 
 // A node's mistakes are told before it waits for anybody.
 func TestClusterRefusals(t *testing.T) {
+	t.Parallel()
 	path, err := binary()
 	require.NoError(t, err)
 	for want, env := range map[string]string{

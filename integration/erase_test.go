@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 const secretText = "a-secret-nobody-may-find"
@@ -103,6 +104,7 @@ func gone(t *testing.T, dirs ...string) {
 // An erasure that has begun continues: its caller has left at once, or the daemon is
 // killed in the middle of it. The erasures begin while those before them continue.
 func TestAnErasureGoesOnByItself(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	w := newWorld(t)
 	data := filepath.Join(t.TempDir(), "data")

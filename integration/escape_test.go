@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/local"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // prisoner is a daemon whose agent wants to get out of its workspace, and what
@@ -105,6 +106,7 @@ func (p *prisoner) untouched(t *testing.T) {
 // there. Each try is refused or ended, with an error that says why; nothing
 // outside is read or written; and the daemon continues.
 func TestEscapes(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	p := imprison(t)
 	t.Run("by paths", p.byPaths)

@@ -87,6 +87,7 @@ func fromFixture(s modeltest.Stream) (text, reasoning string) {
 }
 
 func TestRecordedProviderStreams(t *testing.T) {
+	t.Parallel()
 	for _, want := range recordings() {
 		t.Run(want.fixture, func(t *testing.T) {
 			stream := modeltest.Fixture(t, want.fixture)

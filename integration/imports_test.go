@@ -63,6 +63,7 @@ func ofRepo(imports []string) (folders []string) {
 }
 
 func TestImportsPointOneWay(t *testing.T) {
+	t.Parallel()
 	order := []string{"eventlog", "projector", "snapshot", "agentloop", "httpapi", "cmd/helixd"}
 	rank := func(folder string) int {
 		return slices.IndexFunc(order, func(p string) bool { return within(folder, p) })
@@ -87,6 +88,7 @@ func TestImportsPointOneWay(t *testing.T) {
 
 // What agents are made of needs no engine, and what decides does nothing.
 func TestTheLoopsPartsPointOneWay(t *testing.T) {
+	t.Parallel()
 	order := []string{
 		"agentloop/internal/patch", "agentloop", "agentloop/internal/shorten", "agentloop/internal/plan", "agentloop/internal/decide",
 		"agentloop/verify",
@@ -122,6 +124,7 @@ func TestTheLoopsPartsPointOneWay(t *testing.T) {
 
 // A part of the server knows the parts before it, and the client none of them.
 func TestTheServersPartsPointOneWay(t *testing.T) {
+	t.Parallel()
 	order := []string{
 		"httpapi/api", "httpapi/auth", "httpapi/internal/web", "httpapi/internal/stream", "httpapi/internal/inspect",
 		"httpapi/internal/control", "httpapi/internal/operate", "httpapi/chat", "httpapi",
@@ -142,6 +145,7 @@ func TestTheServersPartsPointOneWay(t *testing.T) {
 // The parts of the command import only parts that are above them here, and none
 // imports main, which has the command line.
 func TestTheCommandsPartsPointOneWay(t *testing.T) {
+	t.Parallel()
 	const root = "cmd/helixd"
 	order := []string{
 		"config", "internal/version", "internal/terminal", "internal/flags", "internal/source", "internal/settings", "internal/agentconfig",
@@ -169,6 +173,7 @@ func TestTheCommandsPartsPointOneWay(t *testing.T) {
 }
 
 func TestNATSStaysAtTheEdge(t *testing.T) {
+	t.Parallel()
 	const client, server = "github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"
 	for _, p := range listed(t) {
 		for _, i := range p.Imports {
@@ -184,6 +189,7 @@ func TestNATSStaysAtTheEdge(t *testing.T) {
 
 // A database is one adapter's: rows are derived from folds elsewhere.
 func TestSQLiteStaysInItsAdapter(t *testing.T) {
+	t.Parallel()
 	for _, p := range listed(t) {
 		for _, i := range p.Imports {
 			if i == "database/sql" || within(i, "modernc.org") {
@@ -196,6 +202,7 @@ func TestSQLiteStaysInItsAdapter(t *testing.T) {
 // What is measured is counted where it happens: at the edges, not in the types
 // that all share, and not in the fold.
 func TestMetricsStayWhereThingsHappen(t *testing.T) {
+	t.Parallel()
 	for _, p := range listed(t) {
 		for _, i := range p.Imports {
 			if within(i, "github.com/prometheus") {
@@ -210,6 +217,7 @@ func TestMetricsStayWhereThingsHappen(t *testing.T) {
 // Spans are made by the loop's shell with OpenTelemetry's interfaces, and
 // contexts travel in HTTP headers; how spans are exported is wiring.
 func TestTracingStaysAtTheEdge(t *testing.T) {
+	t.Parallel()
 	const otel = "go.opentelemetry.io/otel"
 	for _, p := range listed(t) {
 		for _, i := range p.Imports {
@@ -224,6 +232,7 @@ func TestTracingStaysAtTheEdge(t *testing.T) {
 }
 
 func TestProjectorIsPure(t *testing.T) {
+	t.Parallel()
 	for _, p := range listed(t) {
 		if !within(p.folder(), "projector") || p.folder() == "projector/sqlite" { // an adapter: to a file
 			continue

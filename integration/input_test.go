@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 func TestBadInputChangesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"), "--allow-unauthenticated")
 	d.start()
@@ -89,6 +92,8 @@ func (d *daemon) listed() (answer map[string]any) {
 }
 
 func TestOddSessionIDsKeepToThemselves(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	w := newWorld(t)
 	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"), "--allow-unauthenticated")
 	d.start()

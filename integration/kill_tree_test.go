@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // treeKills is how often TestKillTree kills, unless HELIX_KILLS says otherwise.
@@ -24,6 +26,7 @@ const treeKills = 5
 // parallel tools, approvals, client tools and sub-agents, starts it again and
 // continues: every session ends like one that was left alone.
 func TestKillTree(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	n := treeKills
 	if s := os.Getenv("HELIX_KILLS"); s != "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/httpapi/api"
 	helixclient "github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -35,6 +36,7 @@ func costly(t *testing.T) (url string) {
 // TestListings: what runs have done is listed, summed, priced and found, by
 // each token within its sessions, by commands and over HTTP.
 func TestListings(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "helix.yaml")

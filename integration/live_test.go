@@ -21,6 +21,7 @@ import (
 // helix.live.> gets the chunks of the SSE stream with the same sequences, and
 // the facts, told apart by the header H.
 func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
+	t.Parallel()
 	address := freeAddress(t)
 	w := newWorld(t)
 	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"),

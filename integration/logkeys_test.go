@@ -12,6 +12,7 @@ import (
 // TestLogKeysAreDeclared: what identifies a line has one name everywhere, that
 // of eventlog's constants.
 func TestLogKeysAreDeclared(t *testing.T) {
+	t.Parallel()
 	literal := regexp.MustCompile(`(?i)log(ger)?(\(\))?\.(debug|info|warn|error|log|with)(context)?\([^)]*"(session|sessionId|run|runId|request|requestId|call|tool)",`)
 	for _, p := range listed(t) {
 		for _, name := range p.GoFiles {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -31,6 +32,7 @@ func fingerprint(text string) []float32 {
 // file of the daemon holds a text or a vector of one, and after that of the
 // conversations nothing of what was said there.
 func TestAUserIsErasedDownToTheFiles(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	e := newEmbedder(t, fingerprint)
 	file := rememberers(t, `

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -88,6 +89,7 @@ func meaning(text string) []float32 {
 // found by its words, also after a crash; when the embedder is back, all have
 // their vectors, and each was computed once.
 func TestAnEmbeddingOutageLosesNothing(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	e := newEmbedder(t, meaning)
 	file := rememberers(t, `

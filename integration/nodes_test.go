@@ -30,7 +30,7 @@ import (
 // walker, who calls a tool twice and then speaks, in about a second; stroller,
 // who takes ten times as long; careful, who asks before it calls the tool; and
 // talker, who speaks for minutes.
-func outsideNodes(t *testing.T, url string, n int) []*daemon {
+func outsideNodes(t *testing.T, url string, n int, env ...string) []*daemon {
 	t.Helper()
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"result":"there"}`)
@@ -66,6 +66,7 @@ agents:
 	nodes := make([]*daemon, n)
 	for i := range nodes {
 		nodes[i] = newDaemon(t, "serve", "--config", file, "--allow-unauthenticated")
+		nodes[i].env = env
 		nodes[i].start()
 	}
 	return nodes

@@ -16,6 +16,7 @@ import (
 // credentials of the least rights, and TLS to clients and between the servers: a
 // session of one node is read at another, and outlives its node and a server.
 func TestThreeNodesOnAnOutsideClusterWithCredentialsAndTLS(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	if testing.Short() {
 		t.Skip("a cluster takes its time")
 	}
@@ -42,9 +43,7 @@ func TestThreeNodesOnAnOutsideClusterWithCredentialsAndTLS(t *testing.T) {
 		}
 		return false
 	}, clusterPatience, 5*time.Millisecond, "the cluster has no leader")
-	t.Setenv("HELIX_NATS_CREDENTIALS", d.creds)
-	t.Setenv("HELIX_NATS_TLS_CA", cert)
-	nodes := outsideNodes(t, strings.Join(urls, ","), 3)
+	nodes := outsideNodes(t, strings.Join(urls, ","), 3, "HELIX_NATS_CREDENTIALS="+d.creds, "HELIX_NATS_TLS_CA="+cert)
 	_, ready := nodes[2].get("/readyz")
 	require.Equal(t, "replicated×3", ready["durability"])
 

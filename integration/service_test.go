@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestServiceManagerIsTold: a daemon tells the service manager that it serves
 // and when it reads its configuration again, calls its watchdog, and says that it stops; a SIGTERM is followed and is no
 // failure.
 func TestServiceManagerIsTold(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})

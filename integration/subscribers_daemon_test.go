@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // subscribed is the daemon's answer to who asks to hear a session.
@@ -116,6 +118,7 @@ func (d *daemon) listener(url, creds string) *nats.Conn {
 // Rights are revoked by request and by the erasure of their session, also for a
 // daemon that is killed and started again.
 func TestDaemonRevokesSubscriptions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := newDaemon(t, "serve", "--config", w.config, "--allow-unauthenticated", "--data-dir", filepath.Join(t.TempDir(), "data"), "--nats-listen", freeAddress(t))
 	d.start()
@@ -154,6 +157,7 @@ func TestDaemonRevokesSubscriptions(t *testing.T) {
 
 // Where nobody could connect, or helixd has no key, there are no rights.
 func TestDaemonWithoutSubscribers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for name, args := range map[string][]string{
 		"embedded": {"--data-dir", filepath.Join(t.TempDir(), "data")}, "outside": {"--nats-url", newServer(t, "outside", nil).ClientURL()},
@@ -172,6 +176,7 @@ func TestDaemonWithoutSubscribers(t *testing.T) {
 
 // On an outside deployment the rights are signed by the account's key.
 func TestDaemonLetsSubscribeOutside(t *testing.T) {
+	testkit.Slow(t)
 	a, creds := operatorAudience(t)
 	w := newWorld(t)
 	t.Setenv("HELIX_NATS_CREDENTIALS", creds)

@@ -30,6 +30,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // templates are the documented accounts and permissions of deployments.
@@ -272,6 +273,7 @@ func selfSigned(t *testing.T, dir string) *x509.CertPool {
 }
 
 func TestSubscribersInOperatorMode(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	a, _ := operatorAudience(t)
 	a.each(t, func(t *testing.T, url string) {
@@ -320,6 +322,7 @@ include "accounts.conf"
 }
 
 func TestSubscribersByConfiguration(t *testing.T) {
+	t.Parallel()
 	a := configuredAudience(t)
 	a.each(t, func(t *testing.T, url string) {
 		t.Run("hear", func(t *testing.T) { a.hear(t, url) })

@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // audience is a deployment with a log, and clients that may hear one session.
@@ -154,6 +155,7 @@ func embeddedAudience(t *testing.T, o embed.Options) *audience {
 }
 
 func TestSubscribersOfTheEmbeddedServer(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	a := embeddedAudience(t, embed.Options{})
 	a.each(t, func(t *testing.T, url string) {
@@ -168,6 +170,7 @@ func TestSubscribersOfTheEmbeddedServer(t *testing.T) {
 
 // Nor is it otherwise where others may read the logs.
 func TestSubscribersBesideReaders(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	a := embeddedAudience(t, embed.Options{AllowRead: true})
 	a.each(t, func(t *testing.T, url string) {

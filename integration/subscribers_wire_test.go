@@ -76,6 +76,7 @@ func (w *wire) send(t *testing.T, lines ...string) (answers string) {
 
 // TestSubscribersOnTheWire: nor do lines that no client sends reach anything.
 func TestSubscribersOnTheWire(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]embed.Options{
 		"anybody may connect": {}, "nobody else may connect": {User: "ops", Password: "secret"},
 	} {

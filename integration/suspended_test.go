@@ -20,6 +20,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 const (
@@ -41,6 +42,7 @@ const (
 // nothing): the loop that has suspended them keeps neither goroutines nor memory
 // for them, and another one continues with them.
 func TestWaitingCostsNothing(t *testing.T) {
+	testkit.Slow(t)
 	n := suspendedSessions
 	if s := os.Getenv("HELIX_SUSPENDED"); s != "" {
 		var err error

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // terminalColumns is how wide a terminal of the tests is: not as wide as what
@@ -109,6 +111,7 @@ func plainText(s string) string { return regexp.MustCompile(`\x1b\[[0-9;]*m`).Re
 // TestTerminal: who sits at one sees colours, and is asked before something is
 // lost.
 func TestTerminal(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	d, waited, _ := travelled(t)
 	at := fmt.Sprint(waited)

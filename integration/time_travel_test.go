@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -99,6 +100,7 @@ func TestRecordsAreFollowed(t *testing.T) {
 // TestTimeTravel: a session is looked at, forked, gone on with in another way,
 // compared and taken back, by commands.
 func TestTimeTravel(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	d, waited, sources := travelled(t)
 	at := fmt.Sprint(waited)

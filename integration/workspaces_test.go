@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // secret is in files of coders only.
@@ -92,6 +93,7 @@ func (d *daemon) appended(session, typ string, n int) {
 // A coder's files are there after kill -9 at any step; a fork of a checkpoint
 // has the files of then; and an erasure leaves nothing of them on the disk.
 func TestACodersFiles(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	for _, kind := range []string{"local", "objects"} {
 		t.Run(kind, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -37,7 +38,7 @@ func restored(t *testing.T, s *projector.Tree) *projector.Tree {
 
 func TestTwoFoldsOfALogAreEqual(t *testing.T) {
 	rnd := seeded(t)
-	for range 200 {
+	for range testkit.Times(200) {
 		log := randomLog(rnd, 120)
 		require.Equal(t, encoded(t, projector.Fold(log...)), encoded(t, projector.Fold(log...)))
 	}
@@ -45,7 +46,7 @@ func TestTwoFoldsOfALogAreEqual(t *testing.T) {
 
 func TestAnySplitFoldsToTheSameState(t *testing.T) {
 	rnd := seeded(t)
-	for range 100 {
+	for range testkit.Times(100) {
 		log := randomLog(rnd, 120)
 		want := encoded(t, projector.Fold(log...))
 		pieces := new(projector.Tree)
@@ -62,7 +63,7 @@ func TestAnySplitFoldsToTheSameState(t *testing.T) {
 
 func TestDuplicatesChangeNothing(t *testing.T) {
 	rnd := seeded(t)
-	for range 100 {
+	for range testkit.Times(100) {
 		log := randomLog(rnd, 120)
 		doubled := new(projector.Tree)
 		for i, r := range log {
@@ -79,7 +80,7 @@ func TestDuplicatesChangeNothing(t *testing.T) {
 // reads as well.
 func TestAppendedAndStoredRecordsFoldAlike(t *testing.T) {
 	rnd := seeded(t)
-	for range 100 {
+	for range testkit.Times(100) {
 		appended := randomLog(rnd, 120)
 		appended = append(appended, eventlog.Record{
 			Sequence: appended[len(appended)-1].Sequence + 2, Entry: chunk(&eventlog.TextDelta{Delta: "a\xff\xe2\x82", Base: base("s")}, ""),

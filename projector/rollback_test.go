@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -280,7 +281,7 @@ func TestDamagedRollbacksAreParked(t *testing.T) {
 // fold(<= n), but for what has been truncated since.
 func TestRollbackOfRandomLogs(t *testing.T) {
 	rnd := seeded(t)
-	for range 150 {
+	for range testkit.Times(150) {
 		records := randomLog(rnd, 60)
 		n := 1 + rnd.IntN(len(records)-1)
 		at := projector.Fold(records[:n]...)

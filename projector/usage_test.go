@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -91,7 +92,7 @@ func TestARollbackKeepsUsage(t *testing.T) {
 
 func TestEntriesAreThoseOfTheSums(t *testing.T) {
 	rnd := seeded(t)
-	for range 100 {
+	for range testkit.Times(100) {
 		log := randomLog(rnd, 150)
 		state := projector.Fold(log...)
 		var total int64

@@ -5,11 +5,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // Of the nodes that live one is the first; when it has died, or left, the next
 // one is.
 func TestFirst(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := newSite(t)
 	nodes := []*node{s.node("a"), s.node("b"), s.node("c")}

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // shows waits until the node's metrics have the lines.
@@ -35,6 +37,7 @@ func (n *node) shows(t *testing.T, lines ...string) {
 
 // What a dead node leaves is seen to wait, or to have been taken over.
 func TestMetrics(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := newSite(t)
 	a := s.node("a", twoSteps(true))

@@ -33,6 +33,7 @@ func executing(t *testing.T, s *site, n *node, session string) bool {
 
 // A node that hosts no agent takes requests for those of others.
 func TestAnyNodeTakesRequests(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.node("works", twoSteps(false), slow())
 	front := s.node("front")
@@ -70,6 +71,7 @@ func TestAnyNodeTakesRequests(t *testing.T) {
 // A call that waits is answered through one node, resumed through another, and
 // continues at the one that hosts the agent.
 func TestAnAnswerThroughAnyNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	asks := twoSteps(false)
 	asks.Tools[0].RequireApproval = agentloop.AlwaysApprove
@@ -106,6 +108,7 @@ func gated(may <-chan struct{}) agentloop.Agent {
 // A node that drains ends the step, and another one begins the next: nothing
 // is truncated, and no client notices.
 func TestADrainingNodeHandsOver(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	may := make(chan struct{})
 	a := s.node("a", gated(may))
@@ -134,6 +137,7 @@ func TestADrainingNodeHandsOver(t *testing.T) {
 
 // With nobody to hand over to, runs come to their end.
 func TestALastNodeDrainsToTheEnd(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	may := make(chan struct{})
 	a := s.node("a", gated(may))
@@ -156,6 +160,7 @@ func TestALastNodeDrainsToTheEnd(t *testing.T) {
 // A node whose connection is cut in mid-run, and comes back, finds its runs
 // taken over and writes nothing more: the log fences it.
 func TestAZombieIsFenced(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	zombie := s.node("zombie", twoSteps(true))
 	s.start(zombie, "s", "teller")
@@ -169,6 +174,7 @@ func TestAZombieIsFenced(t *testing.T) {
 
 // Erasure leaves nothing on the list.
 func TestAnErasedSessionLeavesTheList(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	a := s.node("a", slow())
 	s.start(a, "s", "slow")
@@ -180,6 +186,7 @@ func TestAnErasedSessionLeavesTheList(t *testing.T) {
 
 // Ids that no subject could hold.
 func TestOddNamesOnTheList(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.node("n.*> 1", twoSteps(false))
 	front := s.node("front")

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -44,6 +45,7 @@ func speaks(t *projector.Tree) bool {
 // A node dies in mid-sentence: another one continues, without anybody's request,
 // and what was half said is truncated.
 func TestARunOfADeadNodeGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	a := s.node("a", twoSteps(true))
 	s.node("b", twoSteps(false))
@@ -59,6 +61,7 @@ func TestARunOfADeadNodeGoesOnElsewhere(t *testing.T) {
 
 // The same with nobody there at first: who starts later finds it.
 func TestARunOfADeadNodeGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	a := s.node("a", twoSteps(true))
 	s.start(a, "s", "teller")
@@ -71,6 +74,8 @@ func TestARunOfADeadNodeGoesOnAfterARestart(t *testing.T) {
 // Of many runs each is taken up once, and those of healthy nodes are left
 // alone.
 func TestADeadNodesRunsAreShared(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	a, b, c := s.node("a", twoSteps(true)), s.node("b", twoSteps(true)), s.node("c", twoSteps(true))
 	const each = 10
@@ -100,6 +105,8 @@ func TestADeadNodesRunsAreShared(t *testing.T) {
 // A request that was appended by a node that died before it drove it, and one
 // that was put on the list and never appended.
 func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	b := s.node("b", twoSteps(false))
 	_, err := b.queue.Put(t.Context(), "teller", "never")
@@ -126,6 +133,8 @@ func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
 
 // A run that ends every process that drives it is given up.
 func TestAPoisonousRunFails(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	var nodes []string
 	for i := 0; ; i++ {

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -66,6 +67,7 @@ func childDone(t *projector.Tree) bool {
 
 // A resume that appends nothing still gives the tree its place on the list.
 func TestAChildThatOutlivesItsParentIsResumedThroughAnyNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.answeredChild(s.node("works", household(false)...))
 	front := s.node("front")
@@ -75,6 +77,8 @@ func TestAChildThatOutlivesItsParentIsResumedThroughAnyNode(t *testing.T) {
 }
 
 func TestAChildThatOutlivesItsParentOutlivesItsNode(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	a := s.node("a", household(true)...)
 	s.answeredChild(a)
@@ -88,6 +92,7 @@ func TestAChildThatOutlivesItsParentOutlivesItsNode(t *testing.T) {
 
 // What is being driven is stopped also while the list is out of reach.
 func TestAbortNeedsNoList(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	a := s.node("a", slow())
 	s.start(a, "s", "slow")
@@ -99,6 +104,8 @@ func TestAbortNeedsNoList(t *testing.T) {
 
 // A request that the list does not take is refused, and changes nothing.
 func TestWithoutTheListNothingBegins(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	a := s.node("a", slow())
 	require.NoError(t, s.js.DeleteStream(t.Context(), queue.Stream))
@@ -129,6 +136,8 @@ func builder(began chan<- struct{}) agentloop.Agent {
 // Nodes that are stopped in an orderly way say so: a tool call that outlasts
 // many restarts is no poison.
 func TestOrderlyRestartsAreNoDeaths(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newSite(t)
 	for i := range agentloop.MaxSilentClaims + 3 {
 		began := make(chan struct{}, 1)
@@ -176,6 +185,7 @@ func (s *site) orphan(q *queue.Queue, session, agent string, claims int) {
 // Of trees that processes have died with, a node takes up one, and when that
 // turns out to be harmless, more. One that waits for its turn can be stopped.
 func TestSuspectsAreTakenUpOneByOne(t *testing.T) {
+	t.Parallel()
 	for began := time.Now(); !suspectsWait(t); {
 		require.Less(t, time.Since(began), within, "none waits for the first one")
 	}

@@ -101,6 +101,7 @@ func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
 // TestCursorsStayValidAcrossAPurge: whatever a client had read before, it
 // goes on from there after everything was purged from the log.
 func TestCursorsStayValidAcrossAPurge(t *testing.T) {
+	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	want := []eventlog.Record{}
 	head := uint64(0)
@@ -140,6 +141,7 @@ func TestCursorsStayValidAcrossAPurge(t *testing.T) {
 }
 
 func TestAppendsAfterAPurgeAreStillCompared(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"fsync", "interval=1s"} {
 		t.Run(mode, func(t *testing.T) {
 			log := openAs(t, time.Second, eventlog.Durability(mode)).(*jetstream.Log)
@@ -179,6 +181,7 @@ func TestAppendsAfterAPurgeAreStillCompared(t *testing.T) {
 }
 
 func TestAYoungSegmentIsNotPurgedFor(t *testing.T) {
+	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
@@ -191,6 +194,7 @@ func TestAYoungSegmentIsNotPurgedFor(t *testing.T) {
 }
 
 func TestBelowTheFloorIsATypedError(t *testing.T) {
+	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	head := uint64(0)
 	var records []eventlog.Record

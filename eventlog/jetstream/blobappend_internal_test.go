@@ -17,6 +17,7 @@ import (
 // was erased and created again. The next append has the same payload. The part is then removed, by
 // its sender or with the erasure's mark, and the append keeps its payload.
 func TestAPayloadOfAnErasedSessionIsNotReliedOn(t *testing.T) {
+	t.Parallel()
 	large := textEntries("x", 1)
 	large[0].Payload = bytes.Repeat([]byte("x"), inlineBytes+1)
 	for _, killed := range []bool{false, true} {
@@ -56,6 +57,7 @@ func TestAPayloadOfAnErasedSessionIsNotReliedOn(t *testing.T) {
 // TestAnAppendThatFailsReopensNoErasure: an erasure, which is done, has removed the parts that the
 // append stored. So there is nothing to overwrite, which the servers would have to report again.
 func TestAnAppendThatFailsReopensNoErasure(t *testing.T) {
+	t.Parallel()
 	l, _ := openSyncing(t, t.TempDir())
 	old := appended(t, l, "s", 0, textEntries("old", 1))
 	large := textEntries("x", 1)
@@ -86,6 +88,7 @@ func TestAnAppendThatFailsReopensNoErasure(t *testing.T) {
 // TestAnAppendToAForgottenSessionStoresNoPayload: it is to follow a record of a session that was
 // erased, and the erasure's mark is gone: nobody would look for the payload of a sender that dies.
 func TestAnAppendToAForgottenSessionStoresNoPayload(t *testing.T) {
+	t.Parallel()
 	large := textEntries("x", 1)
 	large[0].Payload = bytes.Repeat([]byte("secret"), inlineBytes)
 	for name, recreated := range map[string]bool{"free": false, "created again": true} {

@@ -56,6 +56,7 @@ func asked(t *testing.T, l *Log, f func()) []string {
 // TestASessionThatWaitedCostsNothingOfWhatOthersWrote: the server, asked for the
 // next of a subject behind some sequence, would load every block up to it.
 func TestASessionThatWaitedCostsNothingOfWhatOthersWrote(t *testing.T) {
+	t.Parallel()
 	for _, sealed := range []bool{false, true} {
 		t.Run(fmt.Sprint("sealed=", sealed), func(t *testing.T) {
 			l := openUnsealed(t)
@@ -103,6 +104,7 @@ func TestASessionThatWaitedCostsNothingOfWhatOthersWrote(t *testing.T) {
 // TestMoreThanAPageFarApartIsWhole: what is not looked for from behind comes
 // before it, also where a purge has been.
 func TestMoreThanAPageFarApartIsWhole(t *testing.T) {
+	t.Parallel()
 	l := openUnsealed(t)
 	want := textEntries("x", 3*pageRecords)
 	const part = pageRecords + 100
@@ -133,6 +135,7 @@ func TestMoreThanAPageFarApartIsWhole(t *testing.T) {
 // TestARecordThatIsMissingFarAwayIsSeen: a read that goes back from the head
 // meets the gap, and tells of it.
 func TestARecordThatIsMissingFarAwayIsSeen(t *testing.T) {
+	t.Parallel()
 	l := openUnsealed(t)
 	head := appended(t, l, "s", 0, textEntries("x", 3))
 	othersWrite(t, l)
@@ -147,6 +150,7 @@ func TestARecordThatIsMissingFarAwayIsSeen(t *testing.T) {
 // TestAForeignMessageFarAwayIsRead: it names no predecessor, so that nothing
 // leads further back.
 func TestAForeignMessageFarAwayIsRead(t *testing.T) {
+	t.Parallel()
 	l := openUnsealed(t)
 	own := textEntries("own", 3)
 	appended(t, l, "s", 0, own)
@@ -162,6 +166,7 @@ func TestAForeignMessageFarAwayIsRead(t *testing.T) {
 // TestAReplicaThatHasItNotLeavesTheAnswerToTheLeader: no direct get is answered
 // here.
 func TestAReplicaThatHasItNotLeavesTheAnswerToTheLeader(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	last := appended(t, l, "s", 0, textEntries("x", 3))
 	direct, err := l.getAt(t.Context(), layout.LogStream(0), last)
@@ -183,6 +188,7 @@ func TestAReplicaThatHasItNotLeavesTheAnswerToTheLeader(t *testing.T) {
 }
 
 func TestTheLastSegmentLeadsToAll(t *testing.T) {
+	t.Parallel()
 	l := openUnsealed(t)
 	var s *wire.Segment
 	var all []wire.SegmentRef

@@ -18,6 +18,7 @@ import (
 // TestARefusedBatchLosesOnlyItsCulprits: sessions that exist, that are new and
 // that were expected to be new, in one batch.
 func TestARefusedBatchLosesOnlyItsCulprits(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	entries := []eventlog.Entry{
 		{Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: "a", Agent: "a"}, Payload: []byte(`{}`)},
@@ -90,6 +91,7 @@ func queueing(t *testing.T, l *Log) (c *committer, queued func(n int)) {
 // An append that waits for a batch ends with its context: with the context's error
 // alone if it was not sent, and as unknown if it was.
 func TestAGroupedAppendEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, &Options{Durability: eventlog.DurabilityFsync})
 	c, queued := queueing(t, l)
 	left := errors.New("left")
@@ -146,6 +148,7 @@ func TestStopDoesNotWaitForABatch(t *testing.T) {
 // A session whose records a purge has left to the segments does not take the
 // others' batch apart, whichever node has purged.
 func TestAPurgedSessionLeavesABatchWhole(t *testing.T) {
+	t.Parallel()
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("known=%v", known), func(t *testing.T) {
 			l := openLog(t, &Options{Durability: eventlog.DurabilityFsync})
@@ -196,6 +199,7 @@ func TestAPurgedSessionLeavesABatchWhole(t *testing.T) {
 // A batch that finds as many open as the server takes is stored once there is
 // room.
 func TestABatchWaitsForRoomOnTheServer(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	const serverTakes = 50
 	open := func(i int, commit string) *nats.Msg {
@@ -229,6 +233,7 @@ func TestABatchWaitsForRoomOnTheServer(t *testing.T) {
 
 // What was sent when the connection is closed may be stored.
 func TestACloseLeavesUnknownWhatWasSent(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	taken, err := l.nc.SubscribeSync("nobody.answers")
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 // An atomic batch costs an embedded server milliseconds. If each late session made one of its
 // own, all would stay late.
 func TestAppendsOfSomeRecordsShareABatch(t *testing.T) {
+	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: true})
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)

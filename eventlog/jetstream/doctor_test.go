@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // examined is a connection to a server with a log.
@@ -42,6 +43,7 @@ func examine(t *testing.T, nc *nats.Conn, o ExamineOptions, id string) (checks [
 }
 
 func TestExamineClock(t *testing.T) {
+	t.Parallel()
 	nc := examined(t)
 	for _, tc := range []struct {
 		wrong time.Duration
@@ -74,6 +76,7 @@ func TestASlowAnswerIsNoWrongClock(t *testing.T) {
 }
 
 func TestExaminePartitions(t *testing.T) {
+	t.Parallel()
 	nc := examined(t)
 	checks := examine(t, nc, ExamineOptions{Partitions: 4}, CheckPartitions)
 	require.Len(t, checks, 1)
@@ -85,6 +88,7 @@ func TestExaminePartitions(t *testing.T) {
 }
 
 func TestExamineAMissingStream(t *testing.T) {
+	t.Parallel()
 	nc := examined(t)
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
@@ -104,6 +108,7 @@ func TestExamineAMissingStream(t *testing.T) {
 }
 
 func TestExamineAHalfRestoredLog(t *testing.T) {
+	t.Parallel()
 	nc := examined(t)
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
@@ -124,6 +129,7 @@ func TestExamineAHalfRestoredLog(t *testing.T) {
 }
 
 func TestExamineVersions(t *testing.T) {
+	t.Parallel()
 	nc := examined(t)
 	checks := examine(t, nc, ExamineOptions{}, CheckVersions)
 	require.Len(t, checks, 1)
@@ -156,6 +162,7 @@ func TestExamineVersions(t *testing.T) {
 }
 
 func TestExamineAnOldServer(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	nc, err := nats.Connect(oldServer(t, "2.11.4"))
 	require.NoError(t, err)
@@ -169,6 +176,7 @@ func TestExamineAnOldServer(t *testing.T) {
 // What the options know of durability counts; nothing is called durable
 // without knowledge.
 func TestExamineDurability(t *testing.T) {
+	t.Parallel()
 	nc := examined(t)
 	for d, want := range map[eventlog.Durability]Health{
 		"": Warning, eventlog.DurabilityFsync: Healthy, "interval=1s": Healthy,
@@ -182,6 +190,7 @@ func TestExamineDurability(t *testing.T) {
 
 // TestExamineStorage: what a million tokens take is said by what is stored, or as measured.
 func TestExamineStorage(t *testing.T) {
+	t.Parallel()
 	require.Equal(t, "a million tokens, each a record: 305.2 MiB in the log (320 B a record), and 13.35 MiB in sealed segments (14 B a record)",
 		examine(t, examined(t), ExamineOptions{}, CheckStorage)[0].Found)
 

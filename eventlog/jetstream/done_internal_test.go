@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // finishAt does at a time what there is to do for the mark of an erasure.
@@ -44,6 +45,8 @@ func markedDone(t *testing.T, l *Log, n int) func() int {
 // ended beside many marks of those that were done long ago. It does not ask for each of them, neither
 // then nor later, and removes them when all else is done, for as long as its budget allows.
 func TestDoneErasuresDoNotKeepOthersWaiting(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	const done = 2*marksAtOnce + 50
 	l := openLog(t, nil)
 	left := markedDone(t, l, done)
@@ -82,6 +85,7 @@ func TestDoneErasuresDoNotKeepOthersWaiting(t *testing.T) {
 
 // TestAnErasureOfAnIDThatIsKnownToBeDone: its session was created and is to be erased again.
 func TestAnErasureOfAnIDThatIsKnownToBeDone(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	for range 3 {
 		head := appended(t, l, "s", 0, textEntries("x", 3))
@@ -102,6 +106,7 @@ func TestAnErasureOfAnIDThatIsKnownToBeDone(t *testing.T) {
 
 // TestAMarkThatCannotBeRemovedKeepsNoOtherOne: it is reported, and tried again later.
 func TestAMarkThatCannotBeRemovedKeepsNoOtherOne(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	left := markedDone(t, l, 3)
 	_, err := l.storeMessage(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("done0", 0), Data: []byte("damaged"), Header: nats.Header{}})
@@ -120,6 +125,7 @@ func TestAMarkThatCannotBeRemovedKeepsNoOtherOne(t *testing.T) {
 // TestLatePartsAmongManyAreFound: a session that was created again has parts of large payloads, and
 // after these is one that is of the session that was erased. A mark stays until all were looked at.
 func TestLatePartsAmongManyAreFound(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("old", 3))
 	_, err := l.Erase(t.Context(), "s")
@@ -161,6 +167,7 @@ func TestLatePartsAmongManyAreFound(t *testing.T) {
 // TestAMarkThatWasNotTidiedIsRemoved: a node died when it had stored that an erasure is done, and had not
 // removed the mark's earlier messages.
 func TestAMarkThatWasNotTidiedIsRemoved(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	left := markedDone(t, l, 1)
 	markedDone(t, l, 1)

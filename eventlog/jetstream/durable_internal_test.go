@@ -11,6 +11,7 @@ import (
 // TestALogFindsItsServer: on a connection of a server that leaves the sync to it, a log waits for
 // the disk also if its options do not name that server.
 func TestALogFindsItsServer(t *testing.T) {
+	t.Parallel()
 	for _, group := range []bool{true, false} {
 		srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: group})
 		require.NoError(t, err)

@@ -75,6 +75,7 @@ func first[T any](records iter.Seq2[T, error]) <-chan error {
 // TestNothingIsShownBeforeItIsDurable: while the disk has not taken a record nobody receives it,
 // neither its appender's answer nor readers, followers, read models and NATS subscribers.
 func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
+	t.Parallel()
 	d, _, log := openSlowDisk(t, embed.Options{Listen: "127.0.0.1:0"})
 	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
@@ -150,6 +151,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 
 // TestAnAppendWhoseSyncFailsIsNotCalledDurable: its outcome is not known.
 func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
+	t.Parallel()
 	d, _, log := openSlowDisk(t, embed.Options{})
 	d.slow.Store(true)
 	go func() { d.ends <- syscall.EIO }()
@@ -174,6 +176,7 @@ func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
 // TestAnAppenderThatLeavesHidesNothing: what was stored while its caller left comes to those who
 // listen when it is on the disk.
 func TestAnAppenderThatLeavesHidesNothing(t *testing.T) {
+	t.Parallel()
 	d, _, log := openSlowDisk(t, embed.Options{Listen: "127.0.0.1:0"})
 	outside, err := nats.Connect(d.ClientURL())
 	require.NoError(t, err)
@@ -206,6 +209,7 @@ func TestAnAppenderThatLeavesHidesNothing(t *testing.T) {
 // TestOldRecordsNeedNoSync: what was there when the log was opened is read without waiting for
 // the disk again and again.
 func TestOldRecordsNeedNoSync(t *testing.T) {
+	t.Parallel()
 	srv, nc, log := openGroupSync(t)
 	head, err := log.Append(t.Context(), "s", 0, manyTexts("a", 500))
 	require.NoError(t, err)
@@ -228,6 +232,7 @@ func TestOldRecordsNeedNoSync(t *testing.T) {
 // TestAPurgeKeepsTheLogsEnd: of a log whose records are all sealed, the last one stays. The server
 // would remove all blocks, and after a power loss not know where the log had ended.
 func TestAPurgeKeepsTheLogsEnd(t *testing.T) {
+	t.Parallel()
 	srv, nc, log := openGroupSync(t)
 	head, err := log.Append(t.Context(), "s", 0, manyTexts("a", 20))
 	require.NoError(t, err)
@@ -246,6 +251,7 @@ func TestAPurgeKeepsTheLogsEnd(t *testing.T) {
 // TestAPurgeAfterAnErasure: where the log's last session was erased, the server still finds
 // another one's records, however often it is purged.
 func TestAPurgeAfterAnErasure(t *testing.T) {
+	t.Parallel()
 	_, nc, log := openGroupSync(t)
 	purge := func() {
 		_, err := log.Purge(t.Context(), now)
@@ -278,6 +284,7 @@ func TestAPurgeAfterAnErasure(t *testing.T) {
 // TestTwoLogsWithoutRepublishing: a follower of one log of the process receives what another one
 // appends.
 func TestTwoLogsWithoutRepublishing(t *testing.T) {
+	t.Parallel()
 	srv, nc, log := openGroupSync(t)
 	other, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
 	require.NoError(t, err)
@@ -298,6 +305,7 @@ func TestTwoLogsWithoutRepublishing(t *testing.T) {
 // TestWhoPublishesLiveRecords: a folder may be used with and without GroupSync, one after the
 // other. With it the log publishes live records, else the server.
 func TestWhoPublishesLiveRecords(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	head := uint64(0)
 	for i, group := range []bool{true, false, true, false} {

@@ -60,6 +60,7 @@ func requireRecords(t *testing.T, l *Log, session string, want []eventlog.Entry)
 // TestAnotherNodesSealerBringsNothingErasedBack: a node that still holds an
 // erased session's records seals them when the session is there anew.
 func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
+	t.Parallel()
 	a := openLog(t, nil)
 	b := secondNode(t, a)
 	appended(t, b, "s", 0, textEntries("secret", sealLeast))
@@ -84,6 +85,7 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 // TestALateEraserLeavesTheNewSession: two nodes erase the same session, one is
 // done and the session is created again before the other gets to work.
 func TestALateEraserLeavesTheNewSession(t *testing.T) {
+	t.Parallel()
 	a := openLog(t, nil)
 	b := secondNode(t, a)
 	appended(t, a, "s", 0, textEntries("old", 10))
@@ -112,6 +114,7 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 // TestAnEraserThatLookedTooEarlyKeepsTheMark: it did not find the session, whose first
 // record was late. Another node found and marked it, and died, before the fence or behind it.
 func TestAnEraserThatLookedTooEarlyKeepsTheMark(t *testing.T) {
+	t.Parallel()
 	for name, fenced := range map[string]bool{"marked": false, "fenced": true} {
 		t.Run(name, func(t *testing.T) {
 			l := openLog(t, nil)
@@ -134,6 +137,7 @@ func TestAnEraserThatLookedTooEarlyKeepsTheMark(t *testing.T) {
 }
 
 func TestTwoMayEraseAtOnce(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("x", 50))
 	results := make(chan error, 2)
@@ -155,6 +159,7 @@ func TestTwoMayEraseAtOnce(t *testing.T) {
 // TestErasureBesideWritersLeavesNoByte: writers of small and large payloads
 // write meanwhile, and once more when it is done.
 func TestErasureBesideWritersLeavesNoByte(t *testing.T) {
+	t.Parallel()
 	const secret = "a-secret-nobody-may-find"
 	dir := t.TempDir()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
@@ -217,6 +222,7 @@ func TestErasureBesideWritersLeavesNoByte(t *testing.T) {
 // TestAPurgeFinishesAnErasureThatBrokeOff: it neither fails on the session nor
 // leaves its bytes where nothing overwrites them any more.
 func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("secret", 10))
 	other := textEntries("other", 10)
@@ -235,6 +241,7 @@ func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
 // TestErasuresThatBrokeOffAreFinished: also if nobody asks for them again. None
 // begins by that.
 func TestErasuresThatBrokeOffAreFinished(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	entries := textEntries("x", 3)
 	ids := []string{"wanted", "fenced", "fenced without a mark", "there"}
@@ -275,6 +282,7 @@ func TestErasuresThatBrokeOffAreFinished(t *testing.T) {
 // TestAnErasureOfAnotherSessionOfTheIDIsDropped: somebody has wanted one that others
 // have erased, and it was created again.
 func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	head := appended(t, l, "s", 0, textEntries("x", 3))
 	_, err := l.Erase(t.Context(), "s")
@@ -304,6 +312,7 @@ func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
 // TestACancelledAppendLeavesNoPayloadOfAnErasedSession: its caller left when the session was erased, and
 // some parts of a large payload were stored and others were to follow.
 func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	head := appended(t, l, "s", 0, textEntries("x", 1))
 	ctx, leave := context.WithCancel(t.Context())
@@ -333,6 +342,7 @@ func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {
 
 // TestAChunkMayBeOfTypeErased: only the fact of that name fences a session.
 func TestAChunkMayBeOfTypeErased(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	entries := textEntries("x", 3)
 	entries[2].Type, entries[2].Payload = wire.ErasedType, []byte(`{"type":"erased"}`)
@@ -352,6 +362,7 @@ func TestAChunkMayBeOfTypeErased(t *testing.T) {
 // when the append has found its record in the segments, and nothing in the log
 // is left to compare with.
 func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	expected := appended(t, l, "s", 0, textEntries("old", 10))
 	_, err := l.Purge(t.Context(), purgeNow)
@@ -386,6 +397,7 @@ func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
 // TestAnErasureThatFailsTellsWhetherItHasBegun: only behind the fence is it
 // pending.
 func TestAnErasureThatFailsTellsWhetherItHasBegun(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("x", 3))
 	gone, leave := context.WithCancel(t.Context())

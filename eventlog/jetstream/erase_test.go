@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 func filesHolding(t *testing.T, dir, text string) []string {
@@ -23,6 +24,8 @@ func filesHolding(t *testing.T, dir, text string) []string {
 }
 
 func TestErasureLeavesNoByteInAnyFile(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	const secret, kept = "a-secret-nobody-may-find", "what-others-wrote"
 	dir := t.TempDir()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
@@ -89,6 +92,7 @@ func TestErasureLeavesNoByteInAnyFile(t *testing.T) {
 // TestAnErasureThatBrokeOffGoesOn: from its first moment the session is gone
 // for everybody, and erasing again finishes the work.
 func TestAnErasureThatBrokeOffGoesOn(t *testing.T) {
+	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})
 	require.NoError(t, err)

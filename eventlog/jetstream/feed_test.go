@@ -23,6 +23,7 @@ const patience = 2 * time.Minute
 // A feed has one consumer on the server, outlives its loss without leaving out
 // or repeating a record, and leaves none behind.
 func TestAFeedOutlivesItsConsumer(t *testing.T) {
+	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
@@ -68,6 +69,7 @@ func TestAFeedOutlivesItsConsumer(t *testing.T) {
 
 // What was purged from the log is not fed: the ends say so beforehand.
 func TestAFeedBeginsBehindAPurge(t *testing.T) {
+	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	entries := make([]eventlog.Entry, 100)
 	for i := range entries {

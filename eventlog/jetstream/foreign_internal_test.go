@@ -25,6 +25,7 @@ func published(t *testing.T, l *Log, subject string, h nats.Header, data []byte)
 // TestAForeignMessageHidesNoPurgedRecord: it names no predecessor, so that
 // only the segments can tell what stands before it.
 func TestAForeignMessageHidesNoPurgedRecord(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	own := textEntries("own", 10)
 	appended(t, l, "s", 0, own)
@@ -37,6 +38,7 @@ func TestAForeignMessageHidesNoPurgedRecord(t *testing.T) {
 // TestAForeignMessageWithAKindIsRead: it looks like the second record of an
 // append whose first one is lost.
 func TestAForeignMessageWithAKindIsRead(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	own := textEntries("own", 3)
 	appended(t, l, "s", 0, own)
@@ -48,6 +50,7 @@ func TestAForeignMessageWithAKindIsRead(t *testing.T) {
 }
 
 func TestASubjectOfNoSessionStopsNoPurge(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	own := textEntries("own", 10)
 	appended(t, l, "s", 0, own)
@@ -68,6 +71,7 @@ func TestASubjectOfNoSessionStopsNoPurge(t *testing.T) {
 // TestAForeignHeaderStopsNoPurge: the copy in a segment, where an envelope is
 // JSON, is compared with what the log says.
 func TestAForeignHeaderStopsNoPurge(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("own", 10))
 	published(t, l, "helix.log.0.s", nats.Header{"Helix-Type": {"%FF"}}, nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // openSyncing opens the log of a server on dir that syncs every second, and returns what
@@ -59,6 +60,7 @@ func withLostEnd(t *testing.T, before, lost func(*Log), damage ...func(dir strin
 // TestAPowerLossThatLeavesAnErasuresMark: the mark reached the disk and the log's end did
 // not, which then gives the same sequences again. What is stored under them stays.
 func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
+	t.Parallel()
 	for name, erase := range map[string]func(*testing.T, *Log){
 		"done": func(t *testing.T, l *Log) {
 			_, err := l.Erase(t.Context(), "s")
@@ -106,6 +108,7 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 // TestAPowerLossThatLeavesAWantedErasure: the mark says that a session is to be erased up to a record
 // that the log has lost. What is left of that session is erased, and no other one.
 func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ left, purged, sealed, fenced, damaged bool }{
 		"all of it is lost":                      {},
 		"all of it is lost but segments":         {sealed: true},
@@ -160,6 +163,7 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 // TestASessionWithADamagedEndIsErased: of a session only segments are left, and the last of them
 // can't be unpacked. It is erased when somebody asks, and its id can be used again.
 func TestASessionWithADamagedEndIsErased(t *testing.T) {
+	t.Parallel()
 	l, _ := openSyncing(t, t.TempDir())
 	kept := textEntries("kept", 5)
 	appended(t, l, "kept", 0, kept)
@@ -188,6 +192,8 @@ func TestASessionWithADamagedEndIsErased(t *testing.T) {
 // erased has one segment, which the server can't read. Each try says so, and so does the verification.
 // When the segment can be read again, the session is erased.
 func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	head, folder, at := uint64(0), "", -1
 	flip := func(dir string) { // it is its own inverse
 		folder = dir
@@ -268,6 +274,7 @@ func requireErasedAfterLoss(t *testing.T, l *Log, session string, entries []even
 // TestAPowerLossThatUndoesAnErasure: the mark reached the disk, and neither the fence nor what was
 // removed from the log did. What is there again is erased again.
 func TestAPowerLossThatUndoesAnErasure(t *testing.T) {
+	t.Parallel()
 	for name, erase := range map[string]func(*testing.T, *Log){
 		"fenced": func(t *testing.T, l *Log) {
 			fence, err := l.wantFence(t.Context(), "s")
@@ -304,6 +311,7 @@ func TestAPowerLossThatUndoesAnErasure(t *testing.T) {
 
 // TestAPowerLossAfterAPurgeOfAll: the log was empty, and has lost what came after that.
 func TestAPowerLossAfterAPurgeOfAll(t *testing.T) {
+	t.Parallel()
 	head, kept := uint64(0), textEntries("kept", 20)
 	l := withLostEnd(t, func(l *Log) {
 		head = appended(t, l, "s", 0, kept)

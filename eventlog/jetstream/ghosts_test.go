@@ -54,6 +54,7 @@ func manyTexts(text string, n int) (entries []eventlog.Entry) {
 // TestWhatAPowerLossTookIsNotShownForNewRecords: the segments' files reached
 // the disk and the log's did not, which then gives the same sequences again.
 func TestWhatAPowerLossTookIsNotShownForNewRecords(t *testing.T) {
+	t.Parallel()
 	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	log, stop := openSynced(t, dir)
 	head, err := log.Append(t.Context(), "s", 0, manyTexts("kept", 100))
@@ -95,6 +96,7 @@ func TestWhatAPowerLossTookIsNotShownForNewRecords(t *testing.T) {
 
 // TestAnIntactStoreKeepsItsSegments: also those that alone have their records.
 func TestAnIntactStoreKeepsItsSegments(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	log, stop := openSynced(t, dir)
 	head := uint64(0)

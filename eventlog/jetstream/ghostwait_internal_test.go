@@ -17,6 +17,7 @@ import (
 // or was stopped for a while, may answer for a log that lacks what is in the segments. A node that
 // starts then waits for the rest, and refuses to start only if it does not come.
 func TestALogThatIsBehindItsSegmentsIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	// Nothing of a hooked log runs by itself, so its options may be changed.
 	l := openHooked(t, openLog(t, nil).nc, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
 	l.opts.Replicas = 3 // as far as ghosts are concerned

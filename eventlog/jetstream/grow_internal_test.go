@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // growable is a log of a process that is stopped and started again.
@@ -135,6 +136,8 @@ func (g *growable) erase(session string) {
 // TestALogGrows: what it has stays where it is, in every state, and what is new is where the new number
 // puts it.
 func TestALogGrows(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	g := newGrowable(t, 1)
 	ids := map[string]string{}
 	for _, kind := range []string{"live", "sealed", "trimmed", "erased", "forgotten", "wanted", "fenced", "large", "late"} {
@@ -270,6 +273,8 @@ func TestALogGrows(t *testing.T) {
 
 // TestALogGrowsAgain: sessions of each number stay where it has put them.
 func TestALogGrowsAgain(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	g := newGrowable(t, 1)
 	at := map[string]int{}
 	heads := map[string]uint64{}
@@ -305,6 +310,7 @@ func TestALogGrowsAgain(t *testing.T) {
 
 // TestACreatingAppendIsRepeatedAfterAGrowth: it finds the session that it created.
 func TestACreatingAppendIsRepeatedAfterAGrowth(t *testing.T) {
+	t.Parallel()
 	g := newGrowable(t, 1)
 	session := elsewhere("s", 1, 4)
 	entries := textEntries(session, 2)
@@ -320,6 +326,7 @@ func TestACreatingAppendIsRepeatedAfterAGrowth(t *testing.T) {
 // TestAGrowthThatBreaksOff: wherever it does, the log is as before, and the next one succeeds, also
 // with another number, and with sessions that have come in between.
 func TestAGrowthThatBreaksOff(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
 	}
@@ -379,6 +386,7 @@ func TestAGrowthThatBreaksOff(t *testing.T) {
 
 // TestALogDoesNotGrowOverAStreamOfSomebodyElse: it says which, and stays as it is.
 func TestALogDoesNotGrowOverAStreamOfSomebodyElse(t *testing.T) {
+	t.Parallel()
 	g := newGrowable(t, 1)
 	js, err := natsjs.New(g.nc)
 	require.NoError(t, err)

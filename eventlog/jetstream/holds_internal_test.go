@@ -28,6 +28,7 @@ func (l rivalled) Append(ctx context.Context, session string, expected uint64, e
 // appends first: that node is asked to wait. The writer goes on behind it, and
 // nothing is there twice.
 func TestACommandPassesAWriterOfAnotherNode(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	other := secondNode(t, l)
 	w := eventlog.NewWriter(other, "s", eventlog.WriterOptions{ID: "w"})
@@ -57,6 +58,7 @@ func TestACommandPassesAWriterOfAnotherNode(t *testing.T) {
 
 // A command creates no session, and brings none back that was erased.
 func TestACommandDoesNotReviveASession(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	streams := eventlog.NewStreams(l)
 	require.ErrorIs(t, streams.PauseStream(t.Context(), "s", ""), eventlog.ErrSessionNotFound)

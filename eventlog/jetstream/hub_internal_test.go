@@ -11,11 +11,13 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // A follower that does not read while more arrives than it buffers hears of
 // the rest at once, although nothing comes behind it: it needs no idle check.
 func TestFollowerCatchesUpWithDropped(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, &Options{checkEvery: time.Hour})
 	last := appended(t, l, "s", 0, textEntries("x", 1))
 	const n = 1000
@@ -64,6 +66,7 @@ func deafened(t *testing.T, l *Log, from uint64) (heard <-chan eventlog.Record) 
 // a leader dies before it republishes it, or a route between two servers breaks. A
 // check finds it, however long the session was silent; the second one at the latest.
 func TestALostLastRecordIsFound(t *testing.T) {
+	t.Parallel()
 	require.Less(t, 2*checkEvery, 2*time.Second)
 	for name, settle := range map[string]func(l *Log){
 		"in the log": func(*Log) {},
@@ -98,6 +101,7 @@ func TestALostLastRecordIsFound(t *testing.T) {
 // Of a session that is erased while its followers hear nothing there is no newer
 // record. They learn of it within a minute.
 func TestALostErasureIsFound(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, &Options{checkEvery: time.Hour})
 	head := appended(t, l, "s", 0, textEntries("x", 2))
 	heard := deafened(t, l, head-1)
@@ -119,6 +123,8 @@ func TestALostErasureIsFound(t *testing.T) {
 // silent, and one more for each 200 of them where it is not, or three where a purge
 // has left nothing of them in the log.
 func TestAChecksCost(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	for name, perMany := range map[string]uint64{"in the log": 1, "purged": 3} {
 		t.Run(name, func(t *testing.T) { aChecksCost(t, perMany) })
 	}
@@ -164,6 +170,7 @@ func aChecksCost(t *testing.T, perMany uint64) {
 // While there is no connection a check asks nothing: what it asked would wait in the
 // client's buffer, which appends need, and go to the server all at once.
 func TestNothingIsCheckedWithoutAConnection(t *testing.T) {
+	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
@@ -185,6 +192,7 @@ func TestNothingIsCheckedWithoutAConnection(t *testing.T) {
 // What was lost before a reconnect is found after it, also where one follows
 // another.
 func TestEveryReconnectIsHandled(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, &Options{checkEvery: time.Hour})
 	head := appended(t, l, "s", 0, textEntries("x", 1))
 	heard := deafened(t, l, head-1)

@@ -17,6 +17,7 @@ import (
 // TestFollowersShareASubscription: however many follow a session, this node
 // hears of it once; when the last one leaves it hears no more.
 func TestFollowersShareASubscription(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, nil)
 
@@ -67,6 +68,7 @@ func TestFollowersShareASubscription(t *testing.T) {
 // TestAGapIsReadFromTheLog: a live message that does not follow on what a
 // follower has sends it to the log, whatever the message says.
 func TestAGapIsReadFromTheLog(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

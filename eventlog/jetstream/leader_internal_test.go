@@ -17,6 +17,7 @@ import (
 // take what no segment has. So neither may depend on direct gets, which are
 // switched off here.
 func TestWhatRemovesAsksTheLeader(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	var entries []eventlog.Entry
 	for i := range 3 {
@@ -52,6 +53,7 @@ func TestWhatRemovesAsksTheLeader(t *testing.T) {
 // TestAnErasureGoesOnWithTheLeaderOnly: a server that leads a stream no more may lack a segment
 // that the leader has. An erasure keeps its fence until the leader has said that there is none.
 func TestAnErasureGoesOnWithTheLeaderOnly(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("x", 3))
 	require.NoError(t, l.Seal(t.Context(), "s"))

@@ -37,6 +37,7 @@ func leavePayload(t *testing.T, l *Log, session, text string) []eventlog.Entry {
 // TestAPayloadThatNoRecordNamesIsRemoved: its sender died before the record. It stays for a day, since
 // the session may be lost and be repaired; then no file has a byte of it.
 func TestAPayloadThatNoRecordNamesIsRemoved(t *testing.T) {
+	t.Parallel()
 	const secret = "a-secret-nobody-may-find"
 	dir := t.TempDir()
 	l, stop := openSyncing(t, dir)
@@ -78,6 +79,7 @@ func TestAPayloadThatNoRecordNamesIsRemoved(t *testing.T) {
 // TestASessionThatIsCreatedKeepsItsPayloads: it has the same payload as one that was left, and is created
 // before the left one is marked, or after that.
 func TestASessionThatIsCreatedKeepsItsPayloads(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{"subjects", "mark", "delete"} {
 		t.Run("before "+at, func(t *testing.T) {
 			l := openLog(t, nil)

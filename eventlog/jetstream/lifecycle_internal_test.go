@@ -22,6 +22,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // lifecycleSeeds is how many are tried unless HELIX_SEEDS says otherwise.
@@ -93,6 +94,7 @@ func TestLifecycle(t *testing.T) {
 
 // TestSeedsThatHaveFailed repeats seeds that have found a defect.
 func TestSeedsThatHaveFailed(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
 	}
@@ -113,6 +115,8 @@ func TestSeedsThatHaveFailed(t *testing.T) {
 // TestASeedRepeatsAlone: a seed has the same operations, results and requests in a server that
 // has had other seeds as in one that it has for itself, also where copies are restored.
 func TestASeedRepeatsAlone(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	notes := func(seeds ...uint64) (lines []string) {
 		world := newLifecycle(t, seeds[0]%lifecycleDisk == 0)
 		defer world.close(t)

@@ -12,9 +12,13 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(6)
+	goleak.VerifyTestMain(m)
+}
 
 // open returns the log of a server of its own.
 func open(t testing.TB, sync time.Duration) eventlog.Log {

@@ -47,6 +47,7 @@ func readAll(t *testing.T, log eventlog.Log, session string) (records []eventlog
 }
 
 func TestPartitionsStayAsTheyAre(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	openOn(t, nc, &jetstream.Options{Partitions: 2})
 	log := openOn(t, nc, &jetstream.Options{Partitions: 2})
@@ -64,6 +65,7 @@ func TestPartitionsStayAsTheyAre(t *testing.T) {
 }
 
 func TestPartitionsThatNobodyNames(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	require.Equal(t, 1, openOn(t, nc, nil).Info().Partitions)
 	nc, _ = serve(t, t.TempDir())
@@ -72,6 +74,7 @@ func TestPartitionsThatNobodyNames(t *testing.T) {
 }
 
 func TestPartitionsShareNothing(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, &jetstream.Options{Partitions: 4})
 	var want []string
@@ -91,6 +94,7 @@ func TestPartitionsShareNothing(t *testing.T) {
 }
 
 func TestInfo(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	info := openOn(t, nc, nil).Info()
 	require.Equal(t, eventlog.DurabilityUnknown, info.Durability)
@@ -101,6 +105,7 @@ func TestInfo(t *testing.T) {
 }
 
 func TestReopen(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	nc, stop := serve(t, dir)
 	log := openOn(t, nc, nil)
@@ -125,6 +130,7 @@ func TestReopen(t *testing.T) {
 }
 
 func TestPlainSubscription(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, nil)
 	sub, err := nc.SubscribeSync("helix.live.>")
@@ -160,6 +166,7 @@ func TestPlainSubscription(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, nil)
 	e := logtest.Text("s", "x")
@@ -193,6 +200,7 @@ func TestTooLarge(t *testing.T) {
 
 // A follower's context need not have a deadline.
 func TestFollowWithoutDeadline(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, nil)
 	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "x")})

@@ -3,6 +3,7 @@ package jetstream
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // openHooked opens a log whose requests a test holds.
@@ -60,38 +62,41 @@ func requireNothing(t *testing.T, l *Log, session string) {
 // TestASealerOfAnotherNodeBesideAnErasure: at whichever of the erasure's requests
 // another node seals the next segment of the session, or its first, nothing of it is left.
 func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
 	}
 	for _, sealed := range []int{0, 1, 5} {
-		for at, done := 0, false; !done; at++ {
-			l := openLog(t, nil)
-			steps := 0
-			var other *Log
-			a := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
-				if steps++; steps == at+1 {
-					s := other.sealerOf("s")
-					s.mu.Lock()
-					w := s.work(s.tails["s"])
-					s.mu.Unlock()
-					w.all = true
-					s.seal(context.WithoutCancel(ctx), []*sealing{w})
+		for at, over := 0, false; !over; at++ {
+			passed := t.Run(fmt.Sprintf("%d sealed, before request %d", sealed, at), func(t *testing.T) {
+				l := openLog(t, nil)
+				steps := 0
+				var other *Log
+				a := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+					if steps++; steps == at+1 {
+						s := other.sealerOf("s")
+						s.mu.Lock()
+						w := s.work(s.tails["s"])
+						s.mu.Unlock()
+						w.all = true
+						s.seal(context.WithoutCancel(ctx), []*sealing{w})
+					}
+					return do(ctx)
+				})
+				other = openHooked(t, l.nc, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
+				head := uint64(0)
+				for range sealed {
+					head = appended(t, other, "s", head, textEntries("secret", 3))
+					require.NoError(t, other.Seal(t.Context(), "s"))
 				}
-				return do(ctx)
+				appended(t, other, "s", head, textEntries("secret tail", 4))
+				steps = 0
+				_, err := a.Erase(t.Context(), "s")
+				require.NoError(t, err)
+				requireNothing(t, l, "s")
+				over = steps <= at // the erasure has fewer requests
 			})
-			other = openHooked(t, l.nc, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
-			head := uint64(0)
-			for range sealed {
-				head = appended(t, other, "s", head, textEntries("secret", 3))
-				require.NoError(t, other.Seal(t.Context(), "s"))
-			}
-			appended(t, other, "s", head, textEntries("secret tail", 4))
-			steps = 0
-			_, err := a.Erase(t.Context(), "s")
-			require.NoError(t, err)
-			requireNothing(t, l, "s")
-			done = steps <= at // it was over before
-			l.Close()
+			over = over || !passed
 		}
 	}
 }
@@ -99,6 +104,7 @@ func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
 // TestABlobThatAnErasureTakesFromAnAppend: an append finds that the session has its large
 // payload, the session is erased at any of its requests, and the append creates it again.
 func TestABlobThatAnErasureTakesFromAnAppend(t *testing.T) {
+	t.Parallel()
 	large := textEntries("x", 1)
 	large[0].Payload = bytes.Repeat([]byte("x"), inlineBytes+1)
 	for at, done := 0, false; !done; at++ {
@@ -122,6 +128,7 @@ func TestABlobThatAnErasureTakesFromAnAppend(t *testing.T) {
 // TestAnAppendThatFailsLeavesTheNewSessionItsBlob: its session was erased, and created again
 // with the same large payload.
 func TestAnAppendThatFailsLeavesTheNewSessionItsBlob(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	large := textEntries("x", 1)
 	large[0].Payload = bytes.Repeat([]byte("x"), inlineBytes+1)
@@ -145,6 +152,7 @@ func TestAnAppendThatFailsLeavesTheNewSessionItsBlob(t *testing.T) {
 
 // TestTwoTrimsAtOnceNeverLowerTheFloor: the one that keeps more is slower.
 func TestTwoTrimsAtOnceNeverLowerTheFloor(t *testing.T) {
+	t.Parallel()
 	for at, done := 0, false; !done; at++ {
 		l := openLog(t, nil)
 		var heads []uint64
@@ -182,6 +190,7 @@ func TestTwoTrimsAtOnceNeverLowerTheFloor(t *testing.T) {
 
 // TestATrimLeavesNoFloorOfAnErasedSession: it is erased at any of the trim's requests.
 func TestATrimLeavesNoFloorOfAnErasedSession(t *testing.T) {
+	t.Parallel()
 	for at, done := 0, false; !done; at++ {
 		l := openLog(t, nil)
 		head := appended(t, l, "s", 0, textEntries("x", 3))
@@ -209,6 +218,7 @@ func TestATrimLeavesNoFloorOfAnErasedSession(t *testing.T) {
 // TestAnAppendThatArrivesAfterAnErasureIsNoSession: it follows a purged record, so that its
 // comparison has nothing to fail on, and its caller has given up.
 func TestAnAppendThatArrivesAfterAnErasureIsNoSession(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	expected := appended(t, l, "s", 0, textEntries("old", 10))
 	_, err := l.Purge(t.Context(), purgeNow)
@@ -249,6 +259,8 @@ func TestAnAppendThatArrivesAfterAnErasureIsNoSession(t *testing.T) {
 // TestASessionThatIsCreatedBesideAnOldMarkStays: an older version has erased one of its
 // id, and said no more than that it had.
 func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	for at, done := 0, false; !done; at++ {
 		l := openLog(t, nil)
 		steps, anew := 0, textEntries("new", 3)
@@ -276,6 +288,8 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 
 // TestALogThatIsGoneIsNotMadeAgain: whatever remains may be the only copy of its sessions.
 func TestALogThatIsGoneIsNotMadeAgain(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	for _, durability := range []eventlog.Durability{"interval=1s", eventlog.DurabilityFsync, ""} {
 		for _, missing := range []string{layout.LogStream(0), layout.SegmentStream(0), layout.BlobStream} {
 			for _, how := range []string{"removed", "meta damaged", "made again"} {
@@ -355,6 +369,7 @@ func TestALogThatIsGoneIsNotMadeAgain(t *testing.T) {
 // TestANodeThatOpensDropsNothingThatAnotherSeals: between its two looks, at the log and at
 // the segments.
 func TestANodeThatOpensDropsNothingThatAnotherSeals(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, &Options{Durability: "interval=1ms"})
 	stop := make(chan struct{})
 	done := make(chan struct{})
@@ -393,6 +408,7 @@ func TestANodeThatOpensDropsNothingThatAnotherSeals(t *testing.T) {
 // TestABacklogIsSealedPieceByPiece: what one round has sealed stays, however short it was, and
 // no more than a piece is in memory.
 func TestABacklogIsSealedPieceByPiece(t *testing.T) {
+	t.Parallel()
 	l := openHooked(t, openLog(t, nil).nc, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
 	s := l.sealerOf("s")
 	head := uint64(0)

@@ -71,6 +71,7 @@ func requireUsable(t *testing.T, l *Log, session string, last uint64) {
 // TestASegmentOfAKilledSealerBringsNothingBack: it is stored when the session has been erased, and
 // the sealer does not live to take it back.
 func TestASegmentOfAKilledSealerBringsNothingBack(t *testing.T) {
+	t.Parallel()
 	for name, then := range map[string]func(*testing.T, *Log, uint64){
 		"looked for": func(t *testing.T, l *Log, last uint64) { requireUsable(t, l, "s", last) },
 		"appended behind": func(t *testing.T, l *Log, last uint64) {
@@ -103,6 +104,7 @@ func TestASegmentOfAKilledSealerBringsNothingBack(t *testing.T) {
 // TestASegmentThatArrivesInANewSession: its sealer was killed, its session erased, and the id is in use
 // again when it is stored.
 func TestASegmentThatArrivesInANewSession(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("secret", 3))
 	entries := textEntries("new", 150)
@@ -122,6 +124,7 @@ func TestASegmentThatArrivesInANewSession(t *testing.T) {
 
 // TestAFloorOfAKilledTrimIsOfNoNewSession: it is stored when the session has been erased.
 func TestAFloorOfAKilledTrimIsOfNoNewSession(t *testing.T) {
+	t.Parallel()
 	for name, then := range map[string]func(*testing.T, *Log, uint64){
 		"looked for":       func(t *testing.T, l *Log, last uint64) { requireUsable(t, l, "s", last) },
 		"never looked for": func(t *testing.T, l *Log, _ uint64) { requireForgotten(t, l, "s") },
@@ -165,6 +168,7 @@ func requireForgotten(t *testing.T, l *Log, session string) {
 // TestALateAppendWhosePayloadWasErased: it would create a session, and is stored when its sender has
 // given up, and a session of the same id was created and erased.
 func TestALateAppendWhosePayloadWasErased(t *testing.T) {
+	t.Parallel()
 	large := textEntries("x", 3)
 	large[1].Payload = bytes.Repeat([]byte("secret"), inlineBytes)
 	for name, then := range map[string]func(*testing.T, *Log, []wire.Stored){
@@ -214,6 +218,7 @@ func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 // TestAnAppendAsksForNothingThatItsNodeKnows: a node that has appended a record, or has found it as the
 // head, sends one request to append after it. It looks at any other record first, once.
 func TestAnAppendAsksForNothingThatItsNodeKnows(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	var points []string
 	other := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
@@ -247,6 +252,7 @@ func TestAnAppendAsksForNothingThatItsNodeKnows(t *testing.T) {
 
 // TestTheRecordsThatANodeKnowsAreBounded: it forgets them when they are many, and looks again.
 func TestTheRecordsThatANodeKnowsAreBounded(t *testing.T) {
+	t.Parallel()
 	var c checkedRecords
 	for i := range 2*mostChecked + 1 {
 		session := strconv.Itoa(i)
@@ -261,6 +267,7 @@ func TestTheRecordsThatANodeKnowsAreBounded(t *testing.T) {
 // TestASegmentThatIsGoneReopensNoErasure: a replica that lags answers with a segment that an erasure,
 // which is done, has removed.
 func TestASegmentThatIsGoneReopensNoErasure(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("old", 3))
 	require.NoError(t, l.Seal(t.Context(), "s"))
@@ -291,6 +298,7 @@ func TestASegmentThatIsGoneReopensNoErasure(t *testing.T) {
 // TestWhatCannotBeReadIsOfNoErasedSession: an erasure removes it only while its fence stands. Later it
 // may be of a session that was created since.
 func TestWhatCannotBeReadIsOfNoErasedSession(t *testing.T) {
+	t.Parallel()
 	for name, mark := range map[string]func(*erasing){
 		"by a known fence":    func(*erasing) {},
 		"by an unknown fence": func(e *erasing) { e.Fence = 0 },

@@ -13,6 +13,7 @@ import (
 // A log that is told to store nothing is read as ever; it may make room for
 // longer than it takes anything new.
 func TestWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestRequestsEndWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	none := &nats.Msg{Subject: "nobody.answers"}
 	_, err := l.request(t.Context(), none, time.Second)
@@ -32,6 +33,7 @@ func TestRequestsEndWithoutAnAnswer(t *testing.T) {
 
 // A server that is alone loses no answer: only the loss of the connection does.
 func TestARequestOfAServerThatIsAloneEndsWithTheConnection(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	_, err := l.nc.SubscribeSync("silent")
 	require.NoError(t, err)

@@ -79,6 +79,7 @@ func between() time.Time {
 // TestErasureAfterAPurgeLeavesNoByte: retention has purged the log up to the middle
 // of a block, whose first part stays on the disk.
 func TestErasureAfterAPurgeLeavesNoByte(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), Options{})
 	appended(t, s.Log, "s", 0, textEntries(secretText, 300))
 	mid := between()
@@ -99,6 +100,7 @@ func TestErasureAfterAPurgeLeavesNoByte(t *testing.T) {
 
 // TestErasureAfterATrimLeavesNoByte: retention has removed segments.
 func TestErasureAfterATrimLeavesNoByte(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), Options{})
 	heads := map[string]uint64{}
 	for range 6 {
@@ -121,6 +123,7 @@ func TestErasureAfterATrimLeavesNoByte(t *testing.T) {
 // TestErasureOfWhatAnOlderVersionTrimmed: it has left segments in blocks that nobody
 // may replace while the server runs.
 func TestErasureOfWhatAnOlderVersionTrimmed(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), Options{})
 	head := uint64(0)
 	for range 6 {
@@ -153,6 +156,7 @@ func TestErasureOfWhatAnOlderVersionTrimmed(t *testing.T) {
 // TestErasureOfASessionOfManyRecords: unsealed, sealed and large ones, while others
 // append to the same blocks.
 func TestErasureOfASessionOfManyRecords(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), Options{})
 	heads := map[string]uint64{}
 	for i := range 20 {
@@ -194,6 +198,7 @@ func TestErasureOfASessionOfManyRecords(t *testing.T) {
 // TestARemovedSessionIsOverwrittenLater: the process has died when nobody could read
 // it any more, and its bytes were there. What was created again since stays.
 func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, dir, Options{})
 	appended(t, s.Log, "s", 0, textEntries(secretText, 300))
@@ -223,6 +228,7 @@ func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 // TestWhatOthersKeepIsForgottenWhileTheFenceStands: nobody has created the session
 // again by then.
 func TestWhatOthersKeepIsForgottenWhileTheFenceStands(t *testing.T) {
+	t.Parallel()
 	var s *serving
 	var forgotten []string
 	s = serve(t, t.TempDir(), Options{Forget: func(ctx context.Context, session string) error {
@@ -239,6 +245,7 @@ func TestWhatOthersKeepIsForgottenWhileTheFenceStands(t *testing.T) {
 
 // TestAnOutsideServerMayKeepWhatRetentionRemoved: nobody here can look at its files.
 func TestAnOutsideServerMayKeepWhatRetentionRemoved(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("x", 300))
 	appended(t, l, "other", 0, textEntries("x", 300))
@@ -269,6 +276,7 @@ func (s *serving) cutOff(f func(ctx context.Context) error) *serving {
 // TestAnErasureThatAKillCutOffLeavesNoByte: the server was killed when it had marked a
 // segment as deleted, and had not overwritten it.
 func TestAnErasureThatAKillCutOffLeavesNoByte(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), Options{})
 	appended(t, s.Log, "s", 0, textEntries(secretText, 500))
 	appended(t, s.Log, "other", 0, textEntries("kept", 500))
@@ -288,6 +296,7 @@ func TestAnErasureThatAKillCutOffLeavesNoByte(t *testing.T) {
 // TestATrimThatAKillCutOffLeavesNoByte: an erasure that comes later finds nothing that
 // only a restart could overwrite.
 func TestATrimThatAKillCutOffLeavesNoByte(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), Options{})
 	appended(t, s.Log, "s", 0, textEntries(secretText, 800))
 	require.NoError(t, s.Seal(t.Context(), "s"))

@@ -55,6 +55,7 @@ func sealedTo(t *testing.T, l *Log, session string, want uint64) {
 }
 
 func TestSessionsAreSealedAsTheyGrow(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, &Options{Partitions: 3})
 	heads := map[string]uint64{}
 	full := map[string]uint64{}
@@ -80,6 +81,7 @@ func TestSessionsAreSealedAsTheyGrow(t *testing.T) {
 // TestAnotherNodesRecordsAreSealedToo: what a node has not appended itself it
 // reads from the log, and a segment that another node wrote it goes on from.
 func TestAnotherNodesRecordsAreSealedToo(t *testing.T) {
+	t.Parallel()
 	a := openLog(t, nil)
 	b, err := Open(t.Context(), a.nc, nil)
 	require.NoError(t, err)
@@ -133,6 +135,7 @@ func TestATailIsDue(t *testing.T) {
 }
 
 func TestATailThatDoesNotFitIsReadFromTheLog(t *testing.T) {
+	t.Parallel()
 	tail := &tail{}
 	one := []wire.Stored{{Record: eventlog.Record{Entry: eventlog.Entry{Payload: make([]byte, 100)}}}}
 	tail.add(0, 1, one, 150)

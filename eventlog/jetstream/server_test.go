@@ -89,6 +89,7 @@ func TestOpenRefusesAnOldServerByName(t *testing.T) {
 // A cluster may hold a server that is too old beside good ones: what it would
 // store is refused, and reading goes on once a good one is back.
 func TestReconnectToAnOldServer(t *testing.T) {
+	t.Parallel()
 	address, err := deployment.FreeAddress() // which no connection takes while the server is down
 	require.NoError(t, err)
 	options := embed.Options{DataDir: t.TempDir(), Listen: address, User: "u", Password: "p"}
@@ -128,6 +129,7 @@ func TestReconnectToAnOldServer(t *testing.T) {
 
 // A plain client can ask the servers of a cluster who they are.
 func TestOldServersAmongThePeers(t *testing.T) {
+	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)

@@ -15,6 +15,7 @@ import (
 // A stream that somebody has made or changed otherwise is refused at the
 // start, by its name and the setting's.
 func TestSettingsOfAnExistingStream(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	openOn(t, nc, nil)
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
@@ -66,6 +67,7 @@ func TestSettingsOfAnExistingStream(t *testing.T) {
 
 // What deletes nothing is the operator's.
 func TestSettingsOfTheOperator(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	openOn(t, nc, nil)
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
@@ -86,6 +88,7 @@ func TestSettingsOfTheOperator(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Memory: true, Replicas: 3})
 	require.ErrorContains(t, err, "a log in memory has one replica")
@@ -103,6 +106,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestExistingCreatesNothing(t *testing.T) {
+	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Existing: true})
 	require.ErrorIs(t, err, natsjs.ErrStreamNotFound)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // fenceOnly appends a session's fence without a mark, as an older version did.
@@ -25,6 +26,8 @@ func fenceOnly(t *testing.T, l *Log, session string) {
 // finishes the erasure, stalls at each of its requests. Meanwhile the erasure ends and the session
 // is created again, which nobody wants to erase.
 func TestAStalledEraserLeavesTheNextSession(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	for name, erase := range map[string]func(context.Context, *Log, string) error{
 		"erases": func(ctx context.Context, l *Log, session string) error {
 			_, err := l.Erase(ctx, session)
@@ -77,6 +80,7 @@ func TestAStalledEraserLeavesTheNextSession(t *testing.T) {
 // TestASlowEraserKeepsTheNextMark: it marks its fence when the session was created again, and is to
 // be erased again.
 func TestASlowEraserKeepsTheNextMark(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	fence := appended(t, l, "s", 0, textEntries("old", 3)) + 1
 	_, err := l.Erase(t.Context(), "s")

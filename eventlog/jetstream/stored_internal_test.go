@@ -16,6 +16,7 @@ import (
 // TestALogOfAnOlderVersionGoesOn: its records, and those that this version appends after them,
 // are one session.
 func TestALogOfAnOlderVersionGoesOn(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	var want []eventlog.Entry
 	head := uint64(0)

@@ -14,6 +14,7 @@ import (
 // TestAFenceThatArrivesAfterItsErasureFencesNothing: an eraser's fence is late, another one
 // erases the session, and its id can be used again.
 func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	head := appended(t, l, "s", 0, textEntries("old", 3))
 	require.NoError(t, l.Seal(t.Context(), "s"))
@@ -39,6 +40,7 @@ func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
 // TestAnErasureBesideAPurgeIsNoDamage: at whichever of a purge's requests a session is
 // erased, the purge does not take it for one whose segments are damaged.
 func TestAnErasureBesideAPurgeIsNoDamage(t *testing.T) {
+	t.Parallel()
 	for at, done := 0, false; !done; at++ {
 		l := openLog(t, nil)
 		appended(t, l, "s", 0, textEntries("old", 3))

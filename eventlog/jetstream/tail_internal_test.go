@@ -27,6 +27,7 @@ func sealRounds(s *sealer, session string) {
 // TestATailThatAnotherNodeSealedGoesOn: it is counted no more, and what comes
 // behind is sealed as ever.
 func TestATailThatAnotherNodeSealedGoesOn(t *testing.T) {
+	t.Parallel()
 	a := openLog(t, nil)
 	b := secondNode(t, a)
 	sealer := b.sealerOf("s")
@@ -48,6 +49,7 @@ func TestATailThatAnotherNodeSealedGoesOn(t *testing.T) {
 // TestWhatMayNotBeOnDiskIsNotSealed: where the server syncs now and then only,
 // a segment could outlive a power loss that its records don't.
 func TestWhatMayNotBeOnDiskIsNotSealed(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, &Options{Durability: "interval=1h"})
 	last := appended(t, l, "s", 0, append(textEntries("x", wire.SegmentRecords), runEnded))
 	sealer := l.sealerOf("s")
@@ -99,6 +101,7 @@ func TestASegmentTakesWhatIsOldEnough(t *testing.T) {
 // TestImportsOfAnyYearComeBackFromSegments: a record's first life may lie
 // where nanoseconds since 1970 don't fit 64 bits.
 func TestImportsOfAnyYearComeBackFromSegments(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	var entries []eventlog.Entry
 	for i, year := range []int{1, 1600, 1969, 2026, 3000, 9999} {

@@ -18,6 +18,7 @@ import (
 // TestATrimOfARestoredSessionBesideASeal: the segments that were trimmed before the restore have no
 // place. One that is sealed when the trim has listed the others makes it count one more.
 func TestATrimOfARestoredSessionBesideASeal(t *testing.T) {
+	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
@@ -68,6 +69,7 @@ func TestATrimOfARestoredSessionBesideASeal(t *testing.T) {
 // TestATrimLeavesWhatIsInTheLog: a session is created and sealed at whichever of a trim's requests. A
 // purge then finds each record of the log in the segments.
 func TestATrimLeavesWhatIsInTheLog(t *testing.T) {
+	t.Parallel()
 	for at, done := 0, false; !done; at++ {
 		l := openLog(t, nil)
 		entries, steps := textEntries("new", 6), 0
@@ -95,6 +97,7 @@ func TestATrimLeavesWhatIsInTheLog(t *testing.T) {
 // the second had stored when it failed stays, though retention has removed that record: the
 // first one's record names it.
 func TestALatePayloadAfterATrimmedRecord(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	head := appended(t, l, "s", 0, textEntries("begin", 2))
 	large := textEntries("large", 1)
@@ -124,6 +127,7 @@ func TestALatePayloadAfterATrimmedRecord(t *testing.T) {
 
 // TestATrimFinishesOneThatBrokeOff, also if less is to go now: the floor was told.
 func TestATrimFinishesOneThatBrokeOff(t *testing.T) {
+	t.Parallel()
 	l := openLog(t, nil)
 	head := uint64(0)
 	for i := range 3 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // blockRecord is where a record lies in a block file; see embed/block.go.
@@ -53,6 +54,8 @@ var fields = map[string]func(r blockRecord) int{
 // file skips a message, or cuts the file off, and says little of it. What is
 // left tells.
 func TestAFlippedBitIsFoundAfterARestart(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newStore(t)
 	large := strings.Repeat("large ", 100_000)
 	for i := range 4 {
@@ -134,6 +137,7 @@ func damagedEnd(t *testing.T) (s *store, head uint64) {
 }
 
 func TestADamagedEndIsNotTakenForTheEnd(t *testing.T) {
+	t.Parallel()
 	s, head := damagedEnd(t)
 	s.requireProblems(place{eventlog.FoundEndLost, "s", head})
 	var err error
@@ -145,6 +149,7 @@ func TestADamagedEndIsNotTakenForTheEnd(t *testing.T) {
 }
 
 func TestASessionIsNotMadeAgainOverADamagedSegment(t *testing.T) {
+	t.Parallel()
 	s := newStore(t)
 	s.append("s", "a", "b")
 	s.append("other", "x")
@@ -171,6 +176,7 @@ func TestASessionIsNotMadeAgainOverADamagedSegment(t *testing.T) {
 }
 
 func TestASubjectOfNoSessionHidesNoOther(t *testing.T) {
+	t.Parallel()
 	s := newStore(t)
 	s.append("s", "a")
 	s.publish("helix.log.0.%zz", nil, []byte("x"))

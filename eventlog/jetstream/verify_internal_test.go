@@ -17,6 +17,7 @@ import (
 // TestForgedSegmentsAreFound: segments whose checksums are right and whose
 // content is not.
 func TestForgedSegmentsAreFound(t *testing.T) {
+	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
 	require.NoError(t, err)
 	defer srv.Stop()

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // store is a log on a server that can be stopped and started again, and that
@@ -236,6 +237,7 @@ func richHistory(s *store) (records int) {
 }
 
 func TestAHealthyStoreHasNoProblems(t *testing.T) {
+	t.Parallel()
 	s := newStore(t)
 	want := richHistory(s)
 	for range 2 {
@@ -253,6 +255,8 @@ func TestAHealthyStoreHasNoProblems(t *testing.T) {
 // TestSharedBatchesAreHealthy: a session's last record stands next to others'
 // in the middle of a batch, whichever of those is erased.
 func TestSharedBatchesAreHealthy(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newStore(t)
 	s.stop()
 	s.durability = "fsync"
@@ -281,6 +285,8 @@ func TestSharedBatchesAreHealthy(t *testing.T) {
 
 // TestVerifyBesideWriters: what changes while it is looked at is no problem.
 func TestVerifyBesideWriters(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	s := newStore(t)
 	s.append("s", "first")
 	done := make(chan struct{})
@@ -369,6 +375,8 @@ func (s *store) claimed(session string) {
 // TestPlantedDamageIsFound plants one kind of damage in session s, between two
 // others, and looks for all that there is to be told of it.
 func TestPlantedDamageIsFound(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	const (
 		log  = "HELIX_LOG_0"
 		segs = "HELIX_SEG_0"

@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
-// plainSeeds is how many orders of whole operations a log of any kind is tried with.
+// plainSeeds is how many orders of whole operations a log of any kind is tried with, in a
+// full run.
 const plainSeeds = 50
 
 // lifetimesInAnyOrder is Lifecycle with each operation as one step, from two users of
@@ -39,7 +41,7 @@ func lifetimesInAnyOrder(t *testing.T, log eventlog.Log) {
 			return nil
 		},
 	}
-	for seed := range uint64(plainSeeds) {
+	for seed := range uint64(testkit.Times(plainSeeds)) {
 		require.NoError(t, l.Run(ctxOf(t), seed))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // SeedVariable is the environment variable that repeats a simulation. The
@@ -23,8 +24,8 @@ const SeedVariable = "HELIX_SEED"
 
 const (
 	simWriters = 3
-	simRounds  = 250
-	simLeast   = 20 // rounds, however long they take
+	simRounds  = 250 // in a full run
+	simLeast   = 20  // rounds, however long they take
 	// Time that a simulation takes at most, beside its end.
 	simMemory = 2 * time.Second
 	simDisk   = 5 * time.Second
@@ -52,8 +53,9 @@ func simulation(t *testing.T, log eventlog.Log) {
 			name: string(rune('a' + i)), ctx: ctxOf(t), rng: rand.New(rand.NewPCG(seed, uint64(i))), log: &Faulty{Log: log},
 		})
 	}
+	most := testkit.Times(simRounds)
 	begin, rounds := time.Now(), 0
-	for rounds < simLeast || rounds < simRounds && time.Since(begin) < budget {
+	for rounds < simLeast || rounds < most && time.Since(begin) < budget {
 		rounds++
 		var wg sync.WaitGroup
 		for i, a := range actors {

@@ -15,8 +15,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Run checks that the logs that open returns keep the contract. Each test
-// opens one of its own.
+// Run checks that the logs that open returns keep the contract. Each test opens one of
+// its own, and they run in parallel: most of their time is waiting.
 func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 	for _, tc := range []struct {
 		name string
@@ -84,7 +84,10 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 		{"a feed yields positions whose records are gone", feedMarks},
 		{"a feed ends with its context and its log", feedsEnd},
 	} {
-		t.Run(tc.name, func(t *testing.T) { tc.test(t, open(t)) })
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.test(t, open(t))
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
@@ -196,10 +197,7 @@ func (m maker) op(doc string) eventlog.PatchOp {
 }
 
 func TestAPatchDoesWhatAPlainImplementationDoes(t *testing.T) {
-	rounds := 8
-	if testing.Short() {
-		rounds = 4
-	}
+	rounds := testkit.Times(20)
 	applied := 0
 	for round := range rounds {
 		m := maker{rand.New(rand.NewPCG(uint64(round), 7))}

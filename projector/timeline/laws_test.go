@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/timeline"
 	"github.com/helixd/helixd/projector/timeline/timelinetest"
@@ -52,7 +53,7 @@ func TestEveryTypeOfRecordLeavesATimeline(t *testing.T) {
 	for _, typ := range append(eventlog.ChunkTypes(), eventlog.FactTypes()...) {
 		require.True(t, types[typ], "there is no frozen %s", typ)
 	}
-	for range 100 {
+	for range testkit.Times(100) {
 		var records []eventlog.Record
 		for i := range 60 {
 			e := all[rnd.IntN(len(all))]
@@ -73,7 +74,7 @@ func TestEveryTypeOfRecordLeavesATimeline(t *testing.T) {
 func TestAnyStoryLeavesATimeline(t *testing.T) {
 	t.Parallel()
 	rnd := seeded(t)
-	for range 100 {
+	for range testkit.Times(100) {
 		timelinetest.Laws(t, rnd, randomStory(rnd, 120))
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
 // TestABackupComesBack: every record at its sequence, byte for byte, and the log
 // continues after.
 func TestABackupComesBack(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := newStore(t, 3)
 	s.create("long", 700)

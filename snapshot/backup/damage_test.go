@@ -17,6 +17,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
@@ -122,6 +123,7 @@ func TestTheFormat(t *testing.T) {
 
 // TestRate: a backup takes the time that its rate gives it, and no rate overflows.
 func TestRate(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := newStore(t, 1)
 	s.append("s", logtest.Text("s", strings.Repeat("x", 160<<10)))

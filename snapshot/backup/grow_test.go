@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -38,6 +39,7 @@ func (s *store) grow(partitions int) {
 // TestAGrownLogIsBackedUp: a restored log has each session where the other one has it, and finds it
 // after a restart and after it has grown again.
 func TestAGrownLogIsBackedUp(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := newStore(t, 1)
 	for i := range 12 {

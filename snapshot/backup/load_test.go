@@ -17,12 +17,14 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
 // TestABackupIsOfOneMoment: beside writers, each session has all that it had at
 // its partition's end, whole appends, and nothing that came later.
 func TestABackupIsOfOneMoment(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := newStore(t, 2)
 	const sessions, perAppend = 6, 3
@@ -111,6 +113,7 @@ func (h hooked) Copy(ctx context.Context, session string, upTo uint64) (uint64, 
 // TestWhatChangesMeanwhile: a session that is erased is left out, or there is no
 // backup; so it is with one that is created, continues or is trimmed.
 func TestWhatChangesMeanwhile(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		before, amid func(s *store, session string)

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // own makes a file or a folder as a command would: the workspace's user is its
@@ -52,6 +53,7 @@ func TestWhatIsLockedCounts(t *testing.T) {
 // Commands make paths that are far longer than what a file system calls too
 // long: who looks at all of them must not need the memory for that.
 func TestLongPathsAreTooMuch(t *testing.T) {
+	testkit.Slow(t)
 	for name, fill := range map[string]func(t *testing.T, at string){
 		"names": func(t *testing.T, at string) {
 			inner, long := filepath.Join(t.TempDir(), "inner"), strings.Repeat("n", 246)

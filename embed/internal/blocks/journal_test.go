@@ -83,6 +83,7 @@ func (c *torn) cut(t *testing.T, block []byte) {
 
 // TestACutOverwriteIsRedone: wherever the power loss has cut it.
 func TestACutOverwriteIsRedone(t *testing.T) {
+	t.Parallel()
 	c := newTorn(t, 200)
 	for at := c.at; at <= c.end; at++ {
 		for _, block := range [][]byte{
@@ -101,6 +102,7 @@ func TestACutOverwriteIsRedone(t *testing.T) {
 // TestACutOverwriteLosesNoOtherMessage: a server that starts has all but the
 // overwritten one, with its index and without.
 func TestACutOverwriteLosesNoOtherMessage(t *testing.T) {
+	t.Parallel()
 	c := newTorn(t, 3000)
 	first := c.at/sector + 1
 	for written := range 1 << (c.end/sector - first + 2) { // which of the sectors

@@ -53,6 +53,7 @@ const hello = `{"id":"s","trigger":"submit-message","messages":[{"id":"u","role"
 
 // TestDaemonChat: the keys of chat reach the server.
 func TestDaemonChat(t *testing.T) {
+	t.Parallel()
 	const agents = `
 agents:
   a: {model: {provider: scripted, script: [{text: I am a}]}}
@@ -108,6 +109,7 @@ func settled(t *testing.T, url string) string {
 // TestClientToolDeadline: a client tool waits without a deadline unless the file
 // has one; 0s says that there is none.
 func TestClientToolDeadline(t *testing.T) {
+	t.Parallel()
 	for timeout, deadline := range map[string]bool{"": false, ", timeout: 0s": false, ", timeout: 1h": true} {
 		url := startWith(t, `
 agents:

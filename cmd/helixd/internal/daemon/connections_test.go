@@ -65,6 +65,7 @@ func closed(t *testing.T, c net.Conn) {
 
 // Connections that say nothing keep nobody out: the longest idle one makes room.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
 	address := boundedFront(t, 3, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
 	first, second := dialed(t, address), dialed(t, address)
 	used := dialed(t, address)
@@ -79,6 +80,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 
 // A connection with a request is not closed for another one.
 func TestConnectionsWithRequestsStay(t *testing.T) {
+	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	address := boundedFront(t, 1, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		entered <- struct{}{}
@@ -108,6 +110,7 @@ func TestConnectionsWithRequestsStay(t *testing.T) {
 
 // A connection that its client closes is not counted any more.
 func TestClosedConnectionsAreForgotten(t *testing.T) {
+	t.Parallel()
 	all := newConnections(2, slog.New(slog.DiscardHandler))
 	for range 5 {
 		a, b := net.Pipe()

@@ -14,6 +14,7 @@ import (
 // TestAStopWhileStarting: a daemon that is told to stop while it starts says so, also if what it
 // waited for ended with its own error.
 func TestAStopWhileStarting(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer silent.Close()

@@ -69,6 +69,7 @@ agents:
 }
 
 func TestAnAgentCallsAnMCPTool(t *testing.T) {
+	t.Parallel()
 	server, url := newMCP(t)
 	d, _, err := startWithMCP(t, "", "      - {name: s, url: \""+url+"\", headers: {Authorization: env:MCP_KEY}}\n")
 	require.NoError(t, err)
@@ -98,6 +99,7 @@ func TestAnAgentCallsAnMCPTool(t *testing.T) {
 }
 
 func TestMCPServersThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	_, url := newMCP(t)
 	entry := func(name string) string {
 		return fmt.Sprintf("      - {name: %s, url: %q, headers: {Authorization: env:MCP_KEY}}\n", name, url)
@@ -121,6 +123,7 @@ func TestMCPServersThatCannotBeUsed(t *testing.T) {
 // TestAnMCPToolWaitsForApproval: a pattern of helix.yaml guards the tools of an MCP
 // server; one that guards nothing is refused with its file and line.
 func TestAnMCPToolWaitsForApproval(t *testing.T) {
+	t.Parallel()
 	_, url := newMCP(t)
 	server := "      - {name: s, url: \"" + url + "\", headers: {Authorization: env:MCP_KEY}}\n"
 	d, _, err := startWithMCP(t, "", server+"    requireApproval: {\"s_*\": true}\n")

@@ -1,0 +1,13 @@
+package daemon
+
+import (
+	"os"
+	"testing"
+
+	"github.com/helixd/helixd/integration/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.AtOnce(4)
+	os.Exit(m.Run())
+}

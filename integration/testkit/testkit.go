@@ -1,0 +1,51 @@
+// Package testkit says how many of a package's tests run at the same time, and what only
+// CI does in full.
+package testkit
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+)
+
+// AtOnce lets n parallel tests of a package run at the same time, also on a machine with
+// fewer processors: tests that mostly wait, for a disk, an election or a process. A TestMain
+// calls it. The flag -parallel goes before.
+func AtOnce(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(max(n, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
+}
+
+// full reports whether HELIX_FULL is set, as CI has it: then nothing is left out or cut down,
+// also in a short run.
+func full() bool { return os.Getenv("HELIX_FULL") != "" }
+
+// Slow leaves a test that takes more than a second out of a short run.
+func Slow(t testing.TB) {
+	t.Helper()
+	if testing.Short() && !full() {
+		t.Skip("it takes more than a second: not in a short run, unless HELIX_FULL is set")
+	}
+}
+
+// Times is how often a test repeats what it does with random input: n times if HELIX_FULL
+// is set, a fifth of that otherwise, and a tenth in a short run.
+func Times(n int) int {
+	switch {
+	case full():
+		return n
+	case testing.Short():
+		return max(1, n/10)
+	default:
+		return max(1, n/5)
+	}
+}
