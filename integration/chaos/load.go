@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
 
@@ -67,7 +68,7 @@ func (t *trial) produce(i int) {
 func (p *producer) produce() {
 	pause := max(80*time.Millisecond, time.Duration(p.t.sessions/2)*8*time.Millisecond)
 	for p.t.settled.Err() == nil && p.append() {
-		sleep(p.t.settled, pause/2+time.Duration(p.rand.Int64N(int64(pause))))
+		_ = deployment.Sleep(p.t.settled, pause/2+time.Duration(p.rand.Int64N(int64(pause))))
 	}
 }
 

@@ -223,7 +223,7 @@ func (n *node) readyIn(d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(n.t.ctx, d)
 	defer cancel()
 	for !n.ready(ctx) {
-		if !sleep(ctx, 50*time.Millisecond) {
+		if deployment.Sleep(ctx, 50*time.Millisecond) != nil {
 			return false
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // trial is one run of the program.
@@ -268,15 +270,4 @@ func (t *trial) violate(session string, sequences []uint64, format string, args 
 }
 
 // sleep waits, and reports whether the trial continues.
-func (t *trial) sleep(d time.Duration) bool { return sleep(t.ctx, d) }
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
+func (t *trial) sleep(d time.Duration) bool { return deployment.Sleep(t.ctx, d) == nil }

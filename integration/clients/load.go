@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // load is the active sessions' chunks: when they are due, when they were
@@ -66,7 +68,7 @@ func (l *load) keepPace(ctx context.Context, s int, store func(n int) error) err
 	}
 	for n := range l.last + 1 {
 		due := l.begin + l.phases[s] + time.Duration(n)*l.every
-		if err := sleep(ctx, due-l.now()); err != nil {
+		if err := deployment.Sleep(ctx, due-l.now()); err != nil {
 			return err
 		}
 		now := l.now()

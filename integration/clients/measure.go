@@ -182,17 +182,5 @@ func wait(ctx context.Context, group *sync.WaitGroup) error {
 	}
 }
 
-// sleep lets time pass, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // say tells the watcher how far it is.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"math"
 	"os"
 	"regexp"
@@ -10,25 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// tick is the unit of /proc's times (USER_HZ).
-const tick = 10 * time.Millisecond
+	"github.com/helixd/helixd/integration/deployment"
+)
 
 // unknown is what this system does not tell.
 var unknown = math.NaN()
-
-// residentKiB returns the memory of a process that is in use (RSS), in KiB.
-func residentKiB(pid int) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	_, rest, found := bytes.Cut(status, []byte("VmRSS:"))
-	if fields := bytes.Fields(rest); err == nil && found && len(fields) > 0 {
-		if n, err := strconv.ParseFloat(string(fields[0]), 64); err == nil {
-			return n
-		}
-	}
-	return unknown
-}
 
 // gcTrace is a line that the Go runtime writes at each collection, such as
 // "gc 5 @1.2s 3%: … ms cpu, 9->10->5 MB, 10 MB goal, 1 MB stacks, 0 MB globals, 2 P".
@@ -47,32 +32,24 @@ func heapMiB(logs string) (heap, stacks float64) {
 	return heap, stacks
 }
 
-// cpu is time that cores have spent, in ticks.
+// cpu is time that cores have spent, in seconds.
 type cpu struct {
 	daemon, self, all float64
 }
 
 // cpuTimes reads what the daemon, this process and the machine have spent.
 func cpuTimes(daemon int) cpu {
-	return cpu{daemon: processTicks(daemon), self: processTicks(os.Getpid()), all: machineTicks()}
+	return cpu{
+		daemon: deployment.Spent(daemon).Seconds(), self: deployment.Spent(os.Getpid()).Seconds(),
+		all: machineTicks() * deployment.Tick.Seconds(),
+	}
 }
 
 // shares returns what each has taken of the machine's cores since before.
 func (c cpu) shares(before cpu, span time.Duration) (daemon, self, others float64) {
-	cores := span.Seconds() / tick.Seconds() * float64(runtime.NumCPU())
+	cores := span.Seconds() * float64(runtime.NumCPU())
 	daemon, self = (c.daemon-before.daemon)/cores, (c.self-before.self)/cores
 	return daemon, self, max(0, (c.all-before.all)/cores-daemon-self)
-}
-
-func processTicks(pid int) float64 {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return unknown
-	}
-	// The second field is a name in parentheses; utime and stime are the 14th
-	// and the 15th.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	return sum(fields[11:13])
 }
 
 // machineTicks is the time of all cores that were not idle.

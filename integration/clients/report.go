@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // row is a figure; Value is nil if this system does not tell.
@@ -35,7 +37,7 @@ type report struct {
 	Reached bool  `json:"reached"`
 	Rows    []row `json:"rows"`
 
-	first, now float64 // KiB resident without clients, and at the last look
+	first, now float64 // MiB resident without clients, and at the last look
 }
 
 func newReport(o options) *report {
@@ -55,44 +57,44 @@ func (r *report) add(what, unit string, value float64) {
 // memory reports the daemon's memory with all that it has so far and, if that
 // is not "", what each of those that came since the last call has added.
 func (r *report) memory(ctx context.Context, d *daemon, with, each string) error {
-	if err := sleep(ctx, calm); err != nil {
+	if err := deployment.Sleep(ctx, calm); err != nil {
 		return err
 	}
-	now := residentKiB(d.cmd.Process.Pid)
+	now := deployment.Resident(d.PID())
 	if each == "" {
 		r.first = now
 	}
 	r.addMemory("memory with "+with, now, d)
 	if each != "" {
-		r.add(each, "KiB RSS", (now-r.now)/float64(r.Clients))
+		r.add(each, "KiB RSS", 1024*(now-r.now)/float64(r.Clients))
 	}
 	r.now = now
 	return nil
 }
 
-func (r *report) addMemory(what string, kib float64, d *daemon) {
-	heap, stacks := heapMiB(d.logs.String())
-	r.add(what, "MiB RSS", kib/1024)
+func (r *report) addMemory(what string, mib float64, d *daemon) {
+	heap, stacks := heapMiB(d.logs())
+	r.add(what, "MiB RSS", mib)
 	r.add("in use at the last collection: heap", "MiB", heap)
 	r.add("in use at the last collection: stacks", "MiB", stacks)
 }
 
 // underLoad watches the daemon until the last chunk is due.
 func (r *report) underLoad(ctx context.Context, l *load, d *daemon) error {
-	if err := sleep(ctx, l.begin+l.warm-l.now()); err != nil {
+	if err := deployment.Sleep(ctx, l.begin+l.warm-l.now()); err != nil {
 		return err
 	}
-	before, began := cpuTimes(d.cmd.Process.Pid), time.Now()
+	before, began := cpuTimes(d.PID()), time.Now()
 	most := 0.0
 	for time.Since(began) < l.span {
-		if err := sleep(ctx, min(time.Second, l.span-time.Since(began))); err != nil {
+		if err := deployment.Sleep(ctx, min(time.Second, l.span-time.Since(began))); err != nil {
 			return err
 		}
-		most = max(most, residentKiB(d.cmd.Process.Pid))
+		most = max(most, deployment.Resident(d.PID()))
 	}
-	daemon, self, others := cpuTimes(d.cmd.Process.Pid).shares(before, time.Since(began))
+	daemon, self, others := cpuTimes(d.PID()).shares(before, time.Since(began))
 	r.addMemory("memory under load, at most", most, d)
-	r.add("per client of all, its run included", "KiB RSS", (most-r.first)/float64(2*r.Clients))
+	r.add("per client of all, its run included", "KiB RSS", 1024*(most-r.first)/float64(2*r.Clients))
 	r.add("CPU of the daemon", "% of all cores", 100*daemon)
 	r.add("CPU of the load, its model and its clients", "% of all cores", 100*self)
 	r.add("CPU of everything else on this machine", "% of all cores", 100*others)

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // run has the daemon's agent begin a session.
@@ -40,7 +42,7 @@ func (d *daemon) insist(ctx context.Context, path string, body any) error {
 		switch {
 		case again && status == http.StatusConflict:
 			return nil
-		case status != http.StatusServiceUnavailable || sleep(ctx, time.Second) != nil:
+		case status != http.StatusServiceUnavailable || deployment.Sleep(ctx, time.Second) != nil:
 			return err
 		}
 	}
@@ -51,7 +53,7 @@ func (d *daemon) post(ctx context.Context, path string, body any) (status int, e
 	if err != nil {
 		return 0, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+path, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL+path, bytes.NewReader(raw))
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +79,7 @@ type chunk struct {
 // follow reads a session's stream until ctx ends. That it ends before is an
 // error.
 func (d *daemon) follow(ctx context.Context, session string, hear func(chunk) error) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/sse?sessionId="+url.QueryEscape(session), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL+"/sse?sessionId="+url.QueryEscape(session), nil)
 	if err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func (d *daemon) follow(ctx context.Context, session string, hear func(chunk) er
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusServiceUnavailable && sleep(ctx, time.Second) == nil { // as insist
+	if resp.StatusCode == http.StatusServiceUnavailable && deployment.Sleep(ctx, time.Second) == nil { // as insist
 		resp.Body.Close()
 		return d.follow(ctx, session, hear)
 	}

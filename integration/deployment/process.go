@@ -127,8 +127,8 @@ func Resident(pid int) float64 {
 	return math.NaN()
 }
 
-// tick is the unit of /proc's times (USER_HZ).
-const tick = 10 * time.Millisecond
+// Tick is the unit of /proc's times (USER_HZ).
+const Tick = 10 * time.Millisecond
 
 // Spent is what a process has taken of the machine's cores so far; 0 if this
 // system does not tell.
@@ -146,7 +146,7 @@ func Spent(pid int) time.Duration {
 		if err != nil {
 			return 0
 		}
-		sum += time.Duration(ticks) * tick
+		sum += time.Duration(ticks) * Tick
 	}
 	return sum
 }

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // attack is one thing that the attacker does with its own rights. It returns an
@@ -317,7 +319,7 @@ func (w *world) connections(ctx context.Context) error {
 		return fmt.Errorf("a new caller is kept out: %w", err)
 	}
 	resp.Body.Close()
-	return sleep(ctx, time.Second)
+	return deployment.Sleep(ctx, time.Second)
 }
 
 // streams: as many as are let in are held.
@@ -348,5 +350,5 @@ func (w *world) streams(ctx context.Context) error {
 	if statuses[http.StatusTooManyRequests] == 0 {
 		return fmt.Errorf("nobody says that it is enough: %v", statuses)
 	}
-	return sleep(ctx, w.each/2)
+	return deployment.Sleep(ctx, w.each/2)
 }

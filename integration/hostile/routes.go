@@ -16,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // place is where a request names a session. {path}, {query} and {body} stand
@@ -166,7 +167,7 @@ func (w *world) ask(ctx context.Context, q request) (answer, error) {
 		if err != nil || !rateLimited(a) {
 			return a, err
 		}
-		if err := sleep(ctx, retryAfter(a)); err != nil {
+		if err := deployment.Sleep(ctx, retryAfter(a)); err != nil {
 			return a, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // pairs is how many times two questions are compared, and surprise how many
@@ -61,7 +62,7 @@ func (w *world) timing(ctx context.Context) error {
 				}
 			}
 			if limited > 0 { // its time tells of the limit
-				if err := sleep(ctx, limited); err != nil {
+				if err := deployment.Sleep(ctx, limited); err != nil {
 					return err
 				}
 				continue

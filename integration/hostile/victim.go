@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
 
@@ -82,7 +83,7 @@ func (l *load) produce(ctx context.Context, id string, i int, sent *times) {
 	begin := time.Now().Add(l.w.every * time.Duration(i) / time.Duration(l.w.sessions))
 	for n := uint64(1); ; n++ {
 		due := begin.Add(time.Duration(n) * l.w.every)
-		if sleep(ctx, time.Until(due)) != nil {
+		if deployment.Sleep(ctx, time.Until(due)) != nil {
 			return
 		}
 		sent.set(n, due)
@@ -120,7 +121,7 @@ func (l *load) read(ctx context.Context, id string, sent *times) {
 				l.problem(fmt.Errorf("%s: a reader of the victim's: %s", id, resp.Status))
 				return
 			}
-			_ = sleep(ctx, 50*time.Millisecond)
+			_ = deployment.Sleep(ctx, 50*time.Millisecond)
 			continue
 		}
 		evidence.Events(resp.Body, func() {}, func(e evidence.Event) bool {
@@ -164,7 +165,7 @@ func (l *load) heard(id, data string, next uint64, sent *times) uint64 {
 
 // list asks for the victim's sessions.
 func (l *load) list(ctx context.Context) {
-	for sleep(ctx, listEvery) == nil {
+	for deployment.Sleep(ctx, listEvery) == nil {
 		began := time.Now()
 		a, err := l.w.send(ctx, victimToken, request{method: http.MethodGet, path: "/sessions", query: "limit=100"})
 		if ctx.Err() != nil {

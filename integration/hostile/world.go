@@ -111,7 +111,7 @@ func run(ctx context.Context, o options) error {
 	load, stop := context.WithCancel(ctx)
 	defer stop()
 	l := w.stream(load)
-	calm := w.during(ctx, l, "none", o.calm, func(ctx context.Context) error { return sleep(ctx, o.calm) })
+	calm := w.during(ctx, l, "none", o.calm, func(ctx context.Context) error { return deployment.Sleep(ctx, o.calm) })
 	w.rows = append(w.rows, calm)
 	for _, a := range attacks {
 		if len(o.only) > 0 && !slices.Contains(o.only, a.name) {
@@ -194,7 +194,7 @@ func (w *world) during(ctx context.Context, l *load, name string, least time.Dur
 	began := time.Now()
 	r.err = do(ctx)
 	if rest := least - time.Since(began); rest > 0 {
-		_ = sleep(ctx, rest) // its end is seen by who is called next
+		_ = deployment.Sleep(ctx, rest) // its end is seen by who is called next
 	}
 	r.seen, r.notes = l.seen(), w.taken()
 	stop()
@@ -204,7 +204,7 @@ func (w *world) during(ctx context.Context, l *load, name string, least time.Dur
 
 // watch is the most memory that the daemon has until ctx ends.
 func (w *world) watch(ctx context.Context) (peak float64) {
-	for sleep(ctx, 50*time.Millisecond) == nil {
+	for deployment.Sleep(ctx, 50*time.Millisecond) == nil {
 		peak = max(peak, deployment.Resident(w.node.PID()))
 	}
 	return peak

@@ -83,7 +83,7 @@ func (b *bench) takeover(d *deployment.Deployment, victim *deployment.Node, e en
 			return errors.Join(fmt.Errorf("%w: %s is driven by %s", errMoved, w.session, holders[i]), b.stop(walks, other))
 		}
 	}
-	if err := sleep(b.ctx, settled); err != nil {
+	if err := deployment.Sleep(b.ctx, settled); err != nil {
 		return err
 	}
 	from := make([]uint64, len(walks))
@@ -132,7 +132,7 @@ func (b *bench) claimed(w *walk, at *deployment.Node, from uint64, first string)
 		if err == nil && claim.Sequence > 0 {
 			return claim, nil
 		}
-		if ended := sleep(ctx, lookEvery); ended != nil {
+		if ended := deployment.Sleep(ctx, lookEvery); ended != nil {
 			return claim, errors.Join(ended, err)
 		}
 	}

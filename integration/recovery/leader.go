@@ -45,12 +45,12 @@ func (p *producer) append(ctx context.Context) {
 			p.mu.Lock()
 			p.failed, p.last = p.failed+1, err
 			p.mu.Unlock()
-			_ = sleep(ctx, 5*time.Millisecond) // the loop asks ctx
+			_ = deployment.Sleep(ctx, 5*time.Millisecond) // the loop asks ctx
 		}
 		p.mu.Lock()
 		p.acks = append(p.acks, time.Now())
 		p.mu.Unlock()
-		_ = sleep(ctx, producerPace)
+		_ = deployment.Sleep(ctx, producerPace)
 	}
 }
 
@@ -133,7 +133,7 @@ func (b *bench) gap(what string, nodes []*deployment.Node, happen func() (func()
 	if err := acked(began, 20); err != nil {
 		return nil, 0, err
 	}
-	if err := sleep(b.ctx, settled); err != nil {
+	if err := deployment.Sleep(b.ctx, settled); err != nil {
 		return nil, 0, err
 	}
 	cancel()

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // answerWithin is how long a request may take before it is made again.
@@ -70,7 +72,7 @@ func retry(ctx context.Context, f func() error) error {
 		if err == nil {
 			return nil
 		}
-		if ended := sleep(ctx, 100*time.Millisecond); ended != nil {
+		if ended := deployment.Sleep(ctx, 100*time.Millisecond); ended != nil {
 			return errors.Join(ended, err)
 		}
 	}
@@ -86,7 +88,7 @@ func insist(ctx context.Context, f func() error) error {
 		switch {
 		case again && ok && refused.status == http.StatusConflict:
 			return nil
-		case !ok || refused.status != http.StatusServiceUnavailable || sleep(ctx, time.Second) != nil:
+		case !ok || refused.status != http.StatusServiceUnavailable || deployment.Sleep(ctx, time.Second) != nil:
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func (b *bench) restart() error {
 			return err
 		}
 		w := walks[0]
-		if err := sleep(b.ctx, settled); err != nil {
+		if err := deployment.Sleep(b.ctx, settled); err != nil {
 			return err
 		}
 		_, holder, err := w.claim(b.ctx, n, 0, "")

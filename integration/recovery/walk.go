@@ -89,7 +89,7 @@ func (b *bench) wait(what string, f func() (bool, error)) error {
 		if done, err := f(); done || err != nil {
 			return err
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := deployment.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (w *walk) follow(ctx context.Context) {
 	defer close(w.ended)
 	for ctx.Err() == nil && w.failure() == nil {
 		w.connect(ctx)
-		_ = sleep(ctx, 5*time.Millisecond) // the loop asks ctx
+		_ = deployment.Sleep(ctx, 5*time.Millisecond) // the loop asks ctx
 	}
 }
 

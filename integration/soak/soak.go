@@ -284,14 +284,7 @@ func (s *soak) count(f func(c *counts)) {
 
 // sleep waits, and reports whether ctx continues.
 func (s *soak) sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	return deployment.Sleep(ctx, d) == nil
 }
 
 // between draws a time.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 const (
@@ -59,7 +61,7 @@ func (c *client) follow(ctx context.Context) {
 			continue
 		}
 		pause = min(retryMost, 2*pause+20*time.Millisecond)
-		_ = sleep(ctx, rand.N(pause)) // the loop asks ctx
+		_ = deployment.Sleep(ctx, rand.N(pause)) // the loop asks ctx
 	}
 }
 

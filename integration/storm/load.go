@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // load appends chunks to all sessions, for as long as it is let: as an outside
@@ -60,7 +62,7 @@ func (l *load) begin(ctx context.Context) error {
 func (l *load) keepPace(ctx, whole context.Context) {
 	for i, p := range l.all {
 		l.busy.Go(func() {
-			for phase := l.every * time.Duration(i) / time.Duration(len(l.all)); sleep(ctx, phase) == nil; phase = l.every {
+			for phase := l.every * time.Duration(i) / time.Duration(len(l.all)); deployment.Sleep(ctx, phase) == nil; phase = l.every {
 				if l.append(whole, p, i) != nil {
 					return // the whole is finished
 				}
@@ -86,7 +88,7 @@ func (l *load) append(ctx context.Context, p *producer, at int) error {
 			return nil
 		}
 		l.again.Add(1)
-		if ended := sleep(ctx, 20*time.Millisecond); ended != nil {
+		if ended := deployment.Sleep(ctx, 20*time.Millisecond); ended != nil {
 			return fmt.Errorf("%w: %w", ended, err)
 		}
 	}

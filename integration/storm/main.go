@@ -81,15 +81,3 @@ func start() int {
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "  %s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }
-
-// sleep lets time pass, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -173,7 +173,7 @@ func (s *storm) recovered(what string, began time.Time) error {
 		if sum.Broken > 0 && sum.Settled == sum.Broken && sum.Connected == s.clients {
 			break
 		}
-		if err := sleep(ctx, 250*time.Millisecond); err != nil {
+		if err := deployment.Sleep(ctx, 250*time.Millisecond); err != nil {
 			return fmt.Errorf("%w: %d connected, %d of %d are current", err, sum.Connected, sum.Settled, sum.Broken)
 		}
 	}
@@ -189,7 +189,7 @@ func (s *storm) recovered(what string, began time.Time) error {
 // quiet leaves everything alone for a moment and then looks at it.
 func (s *storm) quiet(with string) error {
 	s.watch.next()
-	if err := sleep(s.ctx, max(s.calm, 5*lookEvery)); err != nil {
+	if err := deployment.Sleep(s.ctx, max(s.calm, 5*lookEvery)); err != nil {
 		return err
 	}
 	return s.report.looked(with, s.watch.next(), s.watch.resident())
@@ -214,7 +214,7 @@ func (s *storm) check() error {
 			s.report.chunks, s.report.received, s.report.again = total, sum.Chunks, int(s.load.again.Load())
 			return nil
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := deployment.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("%w: %d clients are behind", err, sum.Behind)
 		}
 	}

@@ -43,7 +43,7 @@ func startWatch(ctx context.Context, d *deployment.Deployment) *watch {
 	w.next()
 	ctx, w.cancel = context.WithCancel(ctx)
 	w.busy.Go(func() {
-		for sleep(ctx, lookEvery) == nil {
+		for deployment.Sleep(ctx, lookEvery) == nil {
 			w.look(ctx)
 		}
 	})
