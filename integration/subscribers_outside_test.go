@@ -322,7 +322,6 @@ include "accounts.conf"
 }
 
 func TestSubscribersByConfiguration(t *testing.T) {
-	t.Parallel()
 	a := configuredAudience(t)
 	a.each(t, func(t *testing.T, url string) {
 		t.Run("hear", func(t *testing.T) { a.hear(t, url) })
