@@ -387,7 +387,10 @@ func (s *stream) rest() (seqs []uint64, texts []string, end sseEvent) {
 		}
 		if e.name != "chunk" {
 			require.Empty(s.t, e.id, "only chunks have ids")
-			_, err := s.event()
+			after, err := s.event()
+			for after.comment == "heartbeat" { // one that was due while the stream was being closed
+				after, err = s.event()
+			}
 			require.ErrorIs(s.t, err, io.EOF, "the stream is closed behind %s", e.name)
 			return seqs, texts, e
 		}

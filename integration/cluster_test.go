@@ -302,11 +302,16 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 		t.Cleanup(func() { idle <- c })
 		nc := connect(t, c.url())
 		js := streams(t, nc)
-		names := js.StreamNames(t.Context())
-		for name := range names.Name() { // of the log before
-			require.NoError(t, js.DeleteStream(t.Context(), name))
-		}
-		require.NoError(t, names.Err())
+		// Nobody answers a request that reaches the cluster between two leaders: Settle asks again.
+		require.NoError(t, jetstream.Settle(t.Context(), nc, func(ctx context.Context) error {
+			names := js.StreamNames(ctx)
+			for name := range names.Name() { // of the log before
+				if err := js.DeleteStream(ctx, name); err != nil && !errors.Is(err, natsjs.ErrStreamNotFound) {
+					return err
+				}
+			}
+			return names.Err()
+		}))
 		require.Eventually(t, func() bool { return c.without("*") }, clusterPatience, time.Millisecond, "deleted streams are still on some server's disk")
 		return openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	})
