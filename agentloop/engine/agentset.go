@@ -19,7 +19,7 @@ import (
 func (l *Loop) SetAgents(agents []agentloop.Agent) (unused <-chan struct{}, err error) {
 	next, err := plan.Compile(agents)
 	if err == nil {
-		err = l.workspaces.Check(next)
+		err = l.files.Providers.Check(next)
 	}
 	if err != nil {
 		return nil, err
@@ -37,10 +37,7 @@ func Check(agents []agentloop.Agent) error {
 
 // AgentTypes returns the names of the agents, sorted.
 func (l *Loop) AgentTypes() []string {
-	names := slices.AppendSeq([]string{}, maps.Keys(l.defs())) // an empty list is shown as one
+	names := slices.AppendSeq([]string{}, maps.Keys(l.agents.Defs())) // an empty list is shown as one
 	slices.Sort(names)
 	return names
 }
-
-// defs are the agents of now, which must not be changed.
-func (l *Loop) defs() map[string]*plan.Agent { return l.agents.Defs() }

@@ -47,7 +47,7 @@ func (l *Loop) DescribeWorkspace(ctx context.Context, session string) (Workspace
 	if err != nil {
 		return WorkspaceDescription{}, err
 	}
-	def := l.defs()[t.AgentType]
+	def := l.agents.Defs()[t.AgentType]
 	switch w := t.Workspace; {
 	case w != nil:
 		return WorkspaceDescription{Kind: WorkspaceOK, Snapshot: &EntrySnapshot{
@@ -59,7 +59,7 @@ func (l *Loop) DescribeWorkspace(ctx context.Context, session string) (Workspace
 			Name: def.Workspace.Name, ProviderID: def.Workspace.Provider, Status: projector.WorkspaceUnopened,
 			Capabilities: def.Workspace.Capabilities,
 		}}, nil
-	case len(l.workspaces) == 0:
+	case len(l.files.Providers) == 0:
 		return WorkspaceDescription{Kind: WorkspaceNoRuntime}, nil
 	case def == nil:
 		return WorkspaceDescription{Kind: WorkspaceOK}, nil

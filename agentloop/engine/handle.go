@@ -69,7 +69,7 @@ type WaitingChild struct {
 // again; *eventlog.TrimmedError if retention has removed the records of an
 // earlier run; and what the log returns.
 func (h *Handle) Result(ctx context.Context) (Result, error) {
-	t, err := h.l.awaitRun(ctx, h.SessionID, h.RunID)
+	t, err := h.rested(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -93,6 +93,15 @@ func (h *Handle) Result(ctx context.Context) (Result, error) {
 		result.Suspended = suspended(t, status)
 	}
 	return result, nil
+}
+
+// rested returns the state in which the run is finished or waits, or is not the
+// last one any more.
+func (h *Handle) rested(ctx context.Context) (*projector.Tree, error) {
+	return h.l.requests.Await(ctx, h.SessionID, func(t *projector.Tree) bool {
+		last := t.CurrentRun()
+		return last == nil || !t.Running() || last.RunID != h.RunID
+	})
 }
 
 // run returns the handle's run, or nil if the session has none such.

@@ -73,77 +73,79 @@ func NewMetrics(reg prometheus.Registerer) *Metrics { return metrics.New(reg) }
 
 // Loop runs the agents of one node.
 type Loop struct {
-	log    eventlog.Log
-	states *snapshot.Store
-	agents *node.Agents
-	opts   Options
-	clock  record.Clock
-	host   *drive.Host // of trees that are driven
-	// workspaces are the providers, by kind.
-	workspaces plan.Providers
-	files      *files.Files
-
 	// TimeTravel goes back in sessions, and forks them.
 	TimeTravel *timetravel.History
 	// Admin erases sessions, and removes what has expired.
 	Admin *admin.Admin
 
+	log      eventlog.Log
+	states   *snapshot.Store
+	clock    record.Clock
+	agents   *node.Agents
+	files    *files.Files
 	node     *node.Node
 	requests *request.Core
-	ctx      context.Context // ends with ErrStopping
 	wg       sync.WaitGroup
 }
 
 // New returns a loop for the given agents. It fails if one is ill-defined; with
 // a *WorkspaceWiringError if one's workspace is of a kind that there is none of,
 // and with a *WorkspaceFailedError if that offers less than the agent wants.
-func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) {
+func New(log eventlog.Log, agents []agentloop.Agent, options *Options) (*Loop, error) {
 	defs, err := plan.Compile(agents)
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{log: log, agents: node.NewAgents(defs)}
-	if o != nil {
-		l.opts = *o
-	}
-	if l.workspaces, err = plan.ProvidersOf(l.opts.Workspaces); err == nil {
-		err = l.workspaces.Check(defs)
+	o := withDefaults(log, options)
+	providers, err := plan.ProvidersOf(o.Workspaces)
+	if err == nil {
+		err = providers.Check(defs)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if l.states = l.opts.States; l.states == nil {
-		l.states = snapshot.New(log, nil)
+	l := &Loop{
+		log: log, states: o.States, agents: node.NewAgents(defs),
+		clock: record.Clock{Now: o.Now, NewID: o.NewID, ExpireAfter: o.ExpireAfter},
+		files: &files.Files{Providers: providers, Logger: o.Logger, Metrics: o.Metrics},
 	}
-	if l.opts.Now == nil {
-		l.opts.Now = time.Now
+	l.requests = &request.Core{
+		Log: log, States: l.states, Agents: l.agents, Clock: l.clock, Queue: o.Queue, Quota: o.Quota, Logger: o.Logger,
 	}
-	if l.opts.NewID == nil {
-		l.opts.NewID = func() string { return ulid.Make().String() }
-	}
-	if l.opts.Node == "" {
-		l.opts.Node = "node-" + l.opts.NewID()
-	}
-	if l.opts.Logger == nil {
-		l.opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if l.opts.RetryDelay == 0 {
-		l.opts.RetryDelay = agentloop.DefaultRetryDelay
-	}
-	l.clock = record.Clock{Now: l.opts.Now, NewID: l.opts.NewID, ExpireAfter: l.opts.ExpireAfter}
-	l.files = &files.Files{Providers: l.workspaces, Logger: l.opts.Logger, Metrics: l.opts.Metrics}
-	l.host = &drive.Host{
-		Clock: l.clock, Log: log, Node: l.opts.Node, Shared: l.opts.Queue != nil, Logger: l.opts.Logger, Metrics: l.opts.Metrics,
-		Quota: l.opts.Quota, RetryDelay: l.opts.RetryDelay, Tracer: l.opts.Tracer, TraceContent: l.opts.TraceContent,
+	host := &drive.Host{ // of the trees that are driven
+		Clock: l.clock, Log: log, Node: o.Node, Shared: o.Queue != nil, Logger: o.Logger, Metrics: o.Metrics,
+		Quota: o.Quota, RetryDelay: o.RetryDelay, Tracer: o.Tracer, TraceContent: o.TraceContent,
 		Files: l.files, Goroutines: &l.wg,
 	}
-	l.node = node.New(l.host, l.states, l.opts.Queue, l.agents, l.tellSuperseded)
-	l.ctx = l.node.Ctx
-	l.requests = &request.Core{
-		Log: log, States: l.states, Agents: l.agents, Node: l.node, Clock: l.clock, Queue: l.opts.Queue, Quota: l.opts.Quota,
-	}
+	l.node = node.New(host, l.states, o.Queue, l.agents, l.requests.TellSuperseded)
+	l.requests.Node = l.node
 	l.TimeTravel, l.Admin = timetravel.New(l.requests, l.files), admin.New(l.requests, l.files)
 	return l, nil
+}
+
+func withDefaults(log eventlog.Log, options *Options) (o Options) {
+	if options != nil {
+		o = *options
+	}
+	if o.States == nil {
+		o.States = snapshot.New(log, nil)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = func() string { return ulid.Make().String() }
+	}
+	if o.Node == "" {
+		o.Node = "node-" + o.NewID()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.RetryDelay == 0 {
+		o.RetryDelay = agentloop.DefaultRetryDelay
+	}
+	return o
 }
 
 // Stop ends all runs as a crash would, so that they can be resumed, and waits

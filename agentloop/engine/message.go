@@ -53,7 +53,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 	for {
 		more := false
 		s, err := l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
-			if run, err := l.answered(t, req, messages); run != "" || err != nil {
+			if run, err := earlier(t, req, messages); run != "" || err != nil {
 				return nil, run, err
 			}
 			if t.Turn != nil {
@@ -76,9 +76,9 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 	}
 }
 
-// answered returns the run of an earlier, equal request, or why the
+// earlier returns the run of an earlier, equal request, or why the
 // session does not accept the message.
-func (l *Loop) answered(t *projector.Tree, req MessageRequest, messages []agentloop.Input) (run string, err error) {
+func earlier(t *projector.Tree, req MessageRequest, messages []agentloop.Input) (run string, err error) {
 	switch {
 	case t == nil:
 		return "", eventlog.ErrSessionNotFound

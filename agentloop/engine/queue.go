@@ -9,7 +9,7 @@ import (
 
 // InitialState returns the initial state of an agent that this node hosts.
 func (l *Loop) InitialState(agentType string) (state json.RawMessage, hosted bool) {
-	def := l.defs()[agentType]
+	def := l.agents.Defs()[agentType]
 	if def == nil {
 		return nil, false
 	}

@@ -119,7 +119,7 @@ func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeReque
 		return "", eventlog.ErrSessionNotFound
 	}
 	switch hosted := l.requests.Hosted(ctx, t.AgentType); {
-	case t.Turn == nil && l.childWaits(t): // a sub-agent has outlived its parent's turn
+	case t.Turn == nil && l.requests.ChildWaits(t): // a sub-agent has outlived its parent's turn
 		return t.CurrentRun().RunID, nil
 	case t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed:
 		return "", agentloop.ErrAlreadyCompleted
@@ -137,16 +137,6 @@ func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeReque
 		return t.Turn.RunID, nil
 	}
 	return "", nil
-}
-
-// childWaits reports whether there is something to do for a sub-agent though
-// the root's turn is finished.
-func (l *Loop) childWaits(t *projector.Tree) bool {
-	if t.CurrentRun() == nil {
-		return false
-	}
-	d := decide.Decider{Agents: l.defs(), Busy: func(string) bool { return false }}
-	return len(d.Decide(t)) > 0
 }
 
 // CanResume says whether a session can be resumed as it is, and if not, why. Failed sessions can go back: modes from_checkpoint and retry.

@@ -71,7 +71,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 	answer := Submitted{SessionID: sub.SessionID, ToolCallID: sub.ToolCallID}
 	about := []string{sub.SessionID, "", ""} // for the log: the owner, the run, the tool
 	log := func(level slog.Level, event string, more ...any) {
-		drive.LogCall(ctx, l.opts.Logger, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
+		drive.LogCall(ctx, l.requests.Logger, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
 	}
 	attempt, timedOut := 0, false
 	t, err := l.requests.Update(ctx, sub.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
@@ -182,9 +182,9 @@ func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *p
 	if call.Expired(f.Timestamp) {
 		return &eventlog.ResultSubmitted{ToolCallID: call.ID, Kind: eventlog.SubmitTimeout, FactBase: f.FactBase}, nil
 	}
-	if def := l.defs()[owner.AgentType]; def != nil && sub.Result != nil && def.Functions[call.Name] != nil {
+	if def := l.agents.Defs()[owner.AgentType]; def != nil && sub.Result != nil && def.Functions[call.Name] != nil {
 		if err := plan.CheckResult(def.Functions[call.Name], sub.Result); err != nil {
-			drive.LogCall(ctx, l.opts.Logger, slog.LevelWarn, drive.LogValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
+			drive.LogCall(ctx, l.requests.Logger, slog.LevelWarn, drive.LogValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
 			return nil, bad("result", "does not fit the tool's output schema")
 		}
 	}

@@ -4,6 +4,7 @@ package request
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/admission"
@@ -26,6 +27,7 @@ type Core struct {
 	Clock  record.Clock
 	Queue  agentloop.Queue
 	Quota  *quota.Quota
+	Logger *slog.Logger
 }
 
 // Started names the run that a request began or found.

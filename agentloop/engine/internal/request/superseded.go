@@ -1,4 +1,4 @@
-package engine
+package request
 
 import (
 	"context"
@@ -13,22 +13,22 @@ import (
 // so.
 const supersededTimeout = 5 * time.Second
 
-// tellSuperseded says to the session's clients that another executor continues
+// TellSuperseded says to the session's clients that another executor continues
 // with it. This node is no writer of the tree any more, so the
 // chunk belongs to no run and nothing truncates it. Nothing depends on it, so a
 // failure is ignored.
-func (l *Loop) tellSuperseded(session, run string) {
-	ctx, cancel := context.WithTimeout(l.ctx, supersededTimeout)
+func (c *Core) TellSuperseded(session, run string) {
+	ctx, cancel := context.WithTimeout(c.Node.Ctx, supersededTimeout)
 	defer cancel()
 	reason := "another executor has taken over"
-	_, err := l.requests.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	_, err := c.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		// One that is not active was taken back, not over.
 		if t == nil || t.StreamStatus.Terminal() || t.Status != projector.SessionActive {
 			return nil, nil
 		}
-		return []record.Draft{{Chunk: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.clock.ChunkBase(&t.Session)}}}, nil
+		return []record.Draft{{Chunk: &eventlog.ExecutorSuperseded{Reason: &reason, Base: c.Clock.ChunkBase(&t.Session)}}}, nil
 	})
 	if err != nil {
-		l.opts.Logger.Warn("can't append that the run was taken over", eventlog.LogSession, session, eventlog.LogRun, run, "error", err)
+		c.Logger.Warn("can't append that the run was taken over", eventlog.LogSession, session, eventlog.LogRun, run, "error", err)
 	}
 }

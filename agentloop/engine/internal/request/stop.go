@@ -1,0 +1,119 @@
+package request
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Stop asks for the session's run to stop, or for that of sub-agents that have outlived
+// its turn. It returns when the request is durable.
+func (c *Core) Stop(ctx context.Context, session string, kind eventlog.StopKind, reason string) error {
+	reason = shorten.Text(reason, agentloop.MaxErrorText)
+	var waits bool
+	// A tree that runs is on the list already, and must be stopped without it.
+	rests := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
+	t, ticket, err := c.AppendWork(ctx, session, "", rests, func(t *projector.Tree) ([]record.Draft, error) {
+		switch {
+		case t == nil:
+			return nil, eventlog.ErrSessionNotFound
+		case t.Turn == nil:
+			return c.stopOutliving(t, kind, reason), nil
+		case kind == eventlog.StopInterrupt && t.Status != projector.SessionActive,
+			t.Turn.Stop != nil && (t.Turn.Stop.Kind == kind && !t.Turn.Stop.Heard || t.Turn.Stop.Kind == eventlog.StopAbort):
+			return nil, nil
+		}
+		waits = !t.Running()
+		run := t.Turn.RunID
+		return []record.Draft{{Run: run, Fact: &eventlog.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, FactBase: c.Clock.FactBase(session),
+		}}}, nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case t.Turn == nil:
+		if c.ChildWaits(t) {
+			return c.DispatchAsked(ctx, t, ticket)
+		}
+	case t.Turn.Stop == nil:
+	case waits || !c.Node.DrivenElsewhere(ctx, t):
+		return c.DispatchAsked(ctx, t, ticket)
+	default: // another node has it, if that lives
+		c.takeOverUnlessHeard(session, kind)
+	}
+	return nil
+}
+
+// stopOutliving asks the sub-agents to stop that have outlived their parent's
+// turn. Those that are interrupted continue with its next one.
+func (c *Core) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason string) []record.Draft {
+	var facts []record.Draft
+	for _, child := range t.ChildrenOf(t.SessionID) {
+		if child.Turn == nil || child.Turn.Stop != nil && child.Turn.Stop.Kind == kind ||
+			kind == eventlog.StopInterrupt && child.Status != projector.SessionActive {
+			continue
+		}
+		run := child.Turn.RunID
+		facts = append(facts, record.About(child.SessionID, []record.Draft{{Run: run, Fact: &eventlog.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, ByParent: true, FactBase: c.Clock.FactBase(child.SessionID),
+		}}})...)
+	}
+	return facts
+}
+
+// ChildWaits reports whether there is something to do for a sub-agent though
+// the root's turn is finished.
+func (c *Core) ChildWaits(t *projector.Tree) bool {
+	if t.CurrentRun() == nil {
+		return false
+	}
+	d := decide.Decider{Agents: c.Agents.Defs(), Busy: func(string) bool { return false }}
+	return len(d.Decide(t)) > 0
+}
+
+// stopGrace is how long another node has to learn of a stop before this one
+// takes the run over.
+const stopGrace = time.Second
+
+// takeOverUnlessHeard drives the session if no other node acknowledges the stop. To
+// take a run over cuts its tools off, which an interrupt must not do while who
+// drives it lives.
+func (c *Core) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
+	c.Node.Begin(func() {
+		ctx, cancel := context.WithTimeout(c.Node.Ctx, stopGrace)
+		defer cancel()
+		_, err := c.Await(ctx, session, func(t *projector.Tree) bool {
+			heard := kind == eventlog.StopInterrupt && t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Heard
+			return heard || Stopped(t)
+		})
+		if err != nil && c.Node.Ctx.Err() == nil {
+			c.Node.Take(session, 0, kind == eventlog.StopAbort)
+		}
+	})
+}
+
+// AwaitStop waits until all requests to stop are fulfilled in the session's tree.
+func (c *Core) AwaitStop(ctx context.Context, session string) error {
+	_, err := c.Await(ctx, session, Stopped)
+	return err
+}
+
+// Stopped reports whether all requests to stop are fulfilled in a tree.
+func Stopped(t *projector.Tree) bool { return !slices.ContainsFunc(t.Sessions(), stopWanted) }
+
+// stopWanted reports whether a wish to stop has not been met. A further run
+// voids it.
+func stopWanted(s *projector.Session) bool {
+	if s.Turn == nil || s.Turn.Stop == nil {
+		return false
+	}
+	return s.Turn.Stop.Kind == eventlog.StopAbort || s.Status == projector.SessionActive
+}
