@@ -70,7 +70,7 @@ kill: ## kill a server KILLS times; no record may be lost
 
 .PHONY: simulate
 simulate: ## interleave what may happen to a session's bytes, in SEEDS orders
-	GOGC=400 HELIX_FIRST_SEED=$${HELIX_FIRST_SEED:-$$(date +%s)000} HELIX_SEEDS=$(SEEDS) go test -count=1 -v -run 'TestLifecycle$$' -timeout 6h ./eventlog/jetstream
+	GOGC=400 HELIX_FIRST_SEED=$${HELIX_FIRST_SEED:-$$(date +%s)000} HELIX_SEEDS=$(SEEDS) go test -count=1 -v -run 'TestLifecycle$$' -timeout 6h ./eventlog/jetstream/internal/maintenance
 
 .PHONY: chaos
 chaos: ## break nodes, links and disks for CHAOS while sessions stream

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -93,7 +93,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 	_, got := d.get("/sessions/trimmed/state")
 	was, is := trimmed["state"].(map[string]any), got["state"].(map[string]any)
-	require.Greater(t, is["head"], float64(h.ends[0]+jetstream.SequencesBehind), "behind the others it says who has restored it")
+	require.Greater(t, is["head"], float64(h.ends[0]+restore.SequencesBehind), "behind the others it says who has restored it")
 	for _, key := range []string{"head", "bytes"} {
 		delete(was, key)
 		delete(is, key)
@@ -114,7 +114,7 @@ func TestBackupAndRestore(t *testing.T) {
 	<-f.done
 	f.checkAgainst(t, d.records("live"))
 	awaitStatus(d, "live", "completed")
-	require.Greater(t, d.records("live")[len(d.records("live"))-1].Sequence, h.ends[0]+jetstream.SequencesBehind)
+	require.Greater(t, d.records("live")[len(d.records("live"))-1].Sequence, h.ends[0]+restore.SequencesBehind)
 	for session, approved := range map[string]bool{"asks": true, "fork": false} {
 		status, answer := d.post("/submit-tool-result", map[string]any{"sessionId": session, "kind": "approval-response", "toolCallId": "c", "approved": approved})
 		require.Equal(t, "accepted", answer["status"], "%d %v", status, answer)

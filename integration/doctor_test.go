@@ -26,6 +26,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -33,14 +34,14 @@ import (
 // diagnosis is what helixd doctor --json prints, and its exit code.
 type diagnosis struct {
 	Version            string
-	Checks             []jetstream.Check
+	Checks             []doctor.Check
 	Warnings, Problems int
 	Error              string
 	code               int
 }
 
-// doctor runs the command in its own folder.
-func doctor(t *testing.T, args ...string) (d diagnosis) {
+// diagnose runs helixd doctor in an empty folder.
+func diagnose(t *testing.T, args ...string) (d diagnosis) {
 	t.Helper()
 	path, err := binary()
 	require.NoError(t, err)
@@ -56,14 +57,14 @@ func doctor(t *testing.T, args ...string) (d diagnosis) {
 	require.NotEmpty(t, d.Version)
 	for _, c := range d.Checks {
 		require.NotEmpty(t, c.Found)
-		require.Equal(t, c.Status == jetstream.Healthy, c.Advice == "", "%+v", c)
+		require.Equal(t, c.Status == doctor.Healthy, c.Advice == "", "%+v", c)
 	}
 	return d
 }
 
 // status is how the checks with an id came out; the worst counts.
-func (d diagnosis) status(id string) (worst jetstream.Health) {
-	order := []jetstream.Health{"", jetstream.Healthy, jetstream.Warning, jetstream.Problem}
+func (d diagnosis) status(id string) (worst doctor.Health) {
+	order := []doctor.Health{"", doctor.Healthy, doctor.Warning, doctor.Problem}
 	for _, c := range d.Checks {
 		if c.ID == id && slices.Index(order, c.Status) > slices.Index(order, worst) {
 			worst = c.Status
@@ -74,7 +75,7 @@ func (d diagnosis) status(id string) (worst jetstream.Health) {
 
 // requireSays demands a check with an id, a status, and advice that names what
 // to change.
-func (d diagnosis) requireSays(t *testing.T, id string, status jetstream.Health, advice string) {
+func (d diagnosis) requireSays(t *testing.T, id string, status doctor.Health, advice string) {
 	t.Helper()
 	for _, c := range d.Checks {
 		if c.ID == id && c.Status == status && strings.Contains(c.Found+" "+c.Advice, advice) {
@@ -90,9 +91,9 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	w := newWorld(t)
 	dir := filepath.Join(t.TempDir(), "data")
 
-	fresh := doctor(t, "--data-dir", dir)
+	fresh := diagnose(t, "--data-dir", dir)
 	require.Zero(t, fresh.code, "%+v", fresh)
-	fresh.requireSays(t, "folder", jetstream.Healthy, "helixd serve creates it")
+	fresh.requireSays(t, "folder", doctor.Healthy, "helixd serve creates it")
 	require.NoDirExists(t, dir)
 	leftovers, err := os.ReadDir(filepath.Dir(dir))
 	require.NoError(t, err)
@@ -108,35 +109,35 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	require.NoError(t, err)
 	before := settled(t, nc)
 
-	used := doctor(t, "--config", w.config, "--data-dir", dir, "--listen", strings.TrimPrefix(daemon.url, "http://"), "--nats-listen", natsListen)
+	used := diagnose(t, "--config", w.config, "--data-dir", dir, "--listen", strings.TrimPrefix(daemon.url, "http://"), "--nats-listen", natsListen)
 	require.Zero(t, used.code, "%+v", used)
 	require.Equal(t, 1, used.Warnings, "%+v", used)
-	used.requireSays(t, "config", jetstream.Warning, "accepts no caller")
-	used.requireSays(t, "folder", jetstream.Healthy, "is in use by a daemon")
-	used.requireSays(t, "daemon", jetstream.Healthy, daemon.url+" is ready")
-	used.requireSays(t, "durability", jetstream.Healthy, "survive a power loss")
-	used.requireSays(t, "permissions", jetstream.Healthy, "may use all of")
-	used.requireSays(t, "security", jetstream.Healthy, "as user ops")
-	used.requireSays(t, "streams", jetstream.Healthy, fmt.Sprintf("%d streams", len(before)))
+	used.requireSays(t, "config", doctor.Warning, "accepts no caller")
+	used.requireSays(t, "folder", doctor.Healthy, "is in use by a daemon")
+	used.requireSays(t, "daemon", doctor.Healthy, daemon.url+" is ready")
+	used.requireSays(t, "durability", doctor.Healthy, "survive a power loss")
+	used.requireSays(t, "permissions", doctor.Healthy, "may use all of")
+	used.requireSays(t, "security", doctor.Healthy, "as user ops")
+	used.requireSays(t, "streams", doctor.Healthy, fmt.Sprintf("%d streams", len(before)))
 	require.Equal(t, before, stored(t, nc), "nothing is stored, created or changed")
 
-	byHTTP := doctor(t, "--server", daemon.url)
+	byHTTP := diagnose(t, "--server", daemon.url)
 	require.Zero(t, byHTTP.code, "%+v", byHTTP)
-	byHTTP.requireSays(t, "durability", jetstream.Healthy, "fsync")
-	byHTTP.requireSays(t, "clock", jetstream.Healthy, "within 2 s")
+	byHTTP.requireSays(t, "durability", doctor.Healthy, "fsync")
+	byHTTP.requireSays(t, "clock", doctor.Healthy, "within 2 s")
 	nc.Close()
 	daemon.stop()
 
-	stopped := doctor(t, "--data-dir", dir)
+	stopped := diagnose(t, "--data-dir", dir)
 	require.Zero(t, stopped.code, "%+v", stopped)
 	require.Zero(t, stopped.Warnings, "%+v", stopped)
 	for _, id := range []string{
 		"config", "folder", "disk", "connection", "permissions", "jetstream", "versions", "streams", "partitions", "settings",
 		"replicas", "durability", "limits", "storage", "clock",
 	} {
-		require.Equal(t, jetstream.Healthy, stopped.status(id), id)
+		require.Equal(t, doctor.Healthy, stopped.status(id), id)
 	}
-	stopped.requireSays(t, "durability", jetstream.Healthy, "fsync")
+	stopped.requireSays(t, "durability", doctor.Healthy, "fsync")
 
 	daemon.start()
 	nc, err = nats.Connect(natsListen, nats.UserInfo("ops", "secret"), nats.Timeout(time.Minute))
@@ -179,34 +180,34 @@ func stored(t *testing.T, nc *nats.Conn) map[string]string {
 func TestDoctorThatCanNotLook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	d := doctor(t, "--config", w.config)
+	d := diagnose(t, "--config", w.config)
 	require.Zero(t, d.code)
-	d.requireSays(t, "config", jetstream.Warning, "set auth.tokens or auth.jwt")
+	d.requireSays(t, "config", doctor.Warning, "set auth.tokens or auth.jwt")
 
 	file := filepath.Join(t.TempDir(), "helix.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("listen: 127.0.0.1:1\nnats:\n  replicas: 2\n"), 0o600))
-	d = doctor(t, "--config", file)
+	d = diagnose(t, "--config", file)
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "config", jetstream.Problem, "helix.yaml:3: nats.replicas: ")
+	d.requireSays(t, "config", doctor.Problem, "helix.yaml:3: nats.replicas: ")
 
-	d = doctor(t, "--nats", "nats://tell:nobody@"+freeAddress(t))
+	d = diagnose(t, "--nats", "nats://tell:nobody@"+freeAddress(t))
 	require.Equal(t, 2, d.code)
 	require.NotEmpty(t, d.Error)
-	d.requireSays(t, "connection", jetstream.Problem, "correct nats.url")
+	d.requireSays(t, "connection", doctor.Problem, "correct nats.url")
 	require.NotContains(t, fmt.Sprint(d), "nobody")
 
 	url := newServer(t, "closed", func(o *server.Options) { o.Username, o.Password = "u", "p" }).ClientURL()
-	d = doctor(t, "--nats-url", url)
+	d = diagnose(t, "--nats-url", url)
 	require.Equal(t, 2, d.code)
-	d.requireSays(t, "connection", jetstream.Problem, "correct nats.credentials")
+	d.requireSays(t, "connection", doctor.Problem, "correct nats.credentials")
 
-	d = doctor(t, "--server", "http://"+freeAddress(t))
+	d = diagnose(t, "--server", "http://"+freeAddress(t))
 	require.Equal(t, 2, d.code)
-	d.requireSays(t, "daemon", jetstream.Problem, "start helixd serve")
+	d.requireSays(t, "daemon", doctor.Problem, "start helixd serve")
 
-	d = doctor(t, "--nats", newServer(t, "core", func(o *server.Options) { o.JetStream = false }).ClientURL())
+	d = diagnose(t, "--nats", newServer(t, "core", func(o *server.Options) { o.JetStream = false }).ClientURL())
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "jetstream", jetstream.Problem, "enable JetStream")
+	d.requireSays(t, "jetstream", doctor.Problem, "enable JetStream")
 }
 
 func TestDoctorOnOneOutsideServer(t *testing.T) {
@@ -214,10 +215,10 @@ func TestDoctorOnOneOutsideServer(t *testing.T) {
 	nc := connect(t, url)
 	js := streams(t, nc)
 
-	d := doctor(t, "--nats-url", url)
+	d := diagnose(t, "--nats-url", url)
 	require.Zero(t, d.code, "%+v", d)
-	d.requireSays(t, "streams", jetstream.Healthy, "none yet")
-	d.requireSays(t, "durability", jetstream.Warning, "nats.replicas: 3")
+	d.requireSays(t, "streams", doctor.Healthy, "none yet")
+	d.requireSays(t, "durability", doctor.Warning, "nats.replicas: 3")
 	require.Empty(t, stored(t, nc), "nothing was created")
 
 	openLog(t, nc, nil)
@@ -230,17 +231,17 @@ func TestDoctorOnOneOutsideServer(t *testing.T) {
 		_, err = js.Publish(t.Context(), "helix.log.0.s", nil)
 		require.NoError(t, err)
 	}
-	d = doctor(t, "--nats-url", url)
+	d = diagnose(t, "--nats-url", url)
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "settings", jetstream.Problem, "set max_age of stream HELIX_LOG_0 to 0s: nats stream edit HELIX_LOG_0")
-	d.requireSays(t, "settings", jetstream.Problem, "set discard of stream HELIX_LOG_0 to DiscardNew")
-	d.requireSays(t, "settings", jetstream.Problem, "set republish of stream HELIX_LOG_0 to ")
-	d.requireSays(t, "limits", jetstream.Warning, "raise max_msgs of stream HELIX_LOG_0")
+	d.requireSays(t, "settings", doctor.Problem, "set max_age of stream HELIX_LOG_0 to 0s: nats stream edit HELIX_LOG_0")
+	d.requireSays(t, "settings", doctor.Problem, "set discard of stream HELIX_LOG_0 to DiscardNew")
+	d.requireSays(t, "settings", doctor.Problem, "set republish of stream HELIX_LOG_0 to ")
+	d.requireSays(t, "limits", doctor.Warning, "raise max_msgs of stream HELIX_LOG_0")
 
 	t.Setenv("HELIX_NATS_REPLICAS", "3")
-	d = doctor(t, "--nats-url", url)
+	d = diagnose(t, "--nats-url", url)
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "settings", jetstream.Problem, "set nats.replicas to 1, or the stream's replicas to 3")
+	d.requireSays(t, "settings", doctor.Problem, "set nats.replicas to 1, or the stream's replicas to 3")
 }
 
 func streamConfig(t *testing.T, js natsjs.JetStream, name string) natsjs.StreamConfig {
@@ -254,10 +255,10 @@ func TestDoctorOnALogInMemory(t *testing.T) {
 	t.Parallel()
 	url := newServer(t, "outside", nil).ClientURL()
 	openLog(t, connect(t, url), &jetstream.Options{Memory: true})
-	d := doctor(t, "--nats", url)
+	d := diagnose(t, "--nats", url)
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "settings", jetstream.Problem, "storage of stream HELIX_LOG_0 can't be changed")
-	d.requireSays(t, "durability", jetstream.Problem, "keep the streams in files")
+	d.requireSays(t, "settings", doctor.Problem, "storage of stream HELIX_LOG_0 can't be changed")
+	d.requireSays(t, "durability", doctor.Problem, "keep the streams in files")
 }
 
 // account gives a server one account with limits, and a user of it.
@@ -274,21 +275,21 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 		name   string
 		change func(*server.Options)
 		fill   int // bytes in the log
-		status jetstream.Health
+		status doctor.Health
 		advice string
 	}{
-		{"streams", account(t, "{max_file: 1GB, max_mem: 1MB, max_streams: 2}"), 0, jetstream.Problem, "limit of streams (max_streams) to 5"},
-		{"bytes", account(t, "{max_file: 1GB, max_mem: 1MB, max_stream_bytes: true}"), 0, jetstream.Problem, "max_stream_bytes"},
-		{"nearly full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 900 << 10, jetstream.Warning, "raise the account's storage limit"},
-		{"full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 1020 << 10, jetstream.Problem, "raise the account's storage limit"},
+		{"streams", account(t, "{max_file: 1GB, max_mem: 1MB, max_streams: 2}"), 0, doctor.Problem, "limit of streams (max_streams) to 5"},
+		{"bytes", account(t, "{max_file: 1GB, max_mem: 1MB, max_stream_bytes: true}"), 0, doctor.Problem, "max_stream_bytes"},
+		{"nearly full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 900 << 10, doctor.Warning, "raise the account's storage limit"},
+		{"full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 1020 << 10, doctor.Problem, "raise the account's storage limit"},
 		{"payload", func(o *server.Options) {
 			account(t, "enabled")(o)
 			o.MaxPayload = 512 << 10
-		}, 0, jetstream.Problem, "set max_payload to 1MB"},
+		}, 0, doctor.Problem, "set max_payload to 1MB"},
 		{"headers", func(o *server.Options) {
 			account(t, "enabled")(o)
 			o.NoHeaderSupport = true
-		}, 0, jetstream.Problem, "remove no_header_support"},
+		}, 0, doctor.Problem, "remove no_header_support"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			url := newServer(t, "small", tc.change).ClientURL()
@@ -302,12 +303,12 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 					require.NoError(t, err)
 				}
 			}
-			d := doctor(t, "--nats-url", url)
+			d := diagnose(t, "--nats-url", url)
 			require.Equal(t, tc.status, d.status("limits"), "%+v", d)
 			if tc.advice != "" {
 				d.requireSays(t, "limits", tc.status, tc.advice)
 			}
-			require.Equal(t, tc.status == jetstream.Problem, d.code == 1, d.code)
+			require.Equal(t, tc.status == doctor.Problem, d.code == 1, d.code)
 		})
 	}
 }
@@ -377,15 +378,15 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 	_, err = js.Publish(t.Context(), "helix.runs.agent.session", nil)
 	require.NoError(t, err)
 	before := stored(t, nc)
-	d := doctor(t, "--nats", as("all"))
+	d := diagnose(t, "--nats", as("all"))
 	require.Zero(t, d.code, "%+v", d)
-	require.Equal(t, jetstream.Healthy, d.status("permissions"))
+	require.Equal(t, doctor.Healthy, d.status("permissions"))
 	for i, denied := range denials {
 		t.Run(denied.subject, func(t *testing.T) {
-			d := doctor(t, "--nats", as(fmt.Sprint("u", i)))
+			d := diagnose(t, "--nats", as(fmt.Sprint("u", i)))
 			if denied.subject == "$JS.API.INFO" { // helixd does without, the doctor doesn't
 				require.Zero(t, d.code, "%+v", d)
-				d.requireSays(t, "limits", jetstream.Warning, "publish to $JS.API.INFO")
+				d.requireSays(t, "limits", doctor.Warning, "publish to $JS.API.INFO")
 				return
 			}
 			require.Equal(t, 1, d.code, "%+v", d)
@@ -394,7 +395,7 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 				verb = "subscribe"
 			}
 			subject := strings.TrimSuffix(strings.TrimSuffix(denied.subject, ">"), "*")
-			d.requireSays(t, "permissions", jetstream.Problem, "as to "+verb+" to "+subject)
+			d.requireSays(t, "permissions", doctor.Problem, "as to "+verb+" to "+subject)
 			require.Equal(t, 1, d.Problems, "%+v", d.Checks)
 		})
 	}
@@ -411,18 +412,18 @@ func TestDoctorOnTLS(t *testing.T) {
 		require.NoError(t, err)
 		o.TLS, o.TLSConfig = true, config
 	}).ClientURL()
-	d := doctor(t, "--nats-url", url)
+	d := diagnose(t, "--nats-url", url)
 	require.Equal(t, 2, d.code)
-	d.requireSays(t, "connection", jetstream.Problem, "correct nats.tls")
+	d.requireSays(t, "connection", doctor.Problem, "correct nats.tls")
 	t.Setenv("HELIX_NATS_TLS_CA", cert)
-	d = doctor(t, "--nats-url", url)
+	d = diagnose(t, "--nats-url", url)
 	require.Zero(t, d.code, "%+v", d)
-	d.requireSays(t, "security", jetstream.Warning, "renew the certificate of the NATS server")
+	d.requireSays(t, "security", doctor.Warning, "renew the certificate of the NATS server")
 	newCertificate(t, cert, key, 100*24*time.Hour)
 	t.Setenv("HELIX_NATS_TLS_CA", filepath.Join(dir, "nothing.pem"))
-	d = doctor(t, "--nats-url", url)
+	d = diagnose(t, "--nats-url", url)
 	require.Equal(t, 2, d.code)
-	d.requireSays(t, "connection", jetstream.Problem, "nothing.pem")
+	d.requireSays(t, "connection", doctor.Problem, "nothing.pem")
 }
 
 // newCertificate writes one for 127.0.0.1 that vouches for itself.
@@ -455,31 +456,31 @@ func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
 	before := stored(t, nc)
 	var d diagnosis
 	require.Eventually(t, func() bool {
-		d = doctor(t, "--nats", c.url())
+		d = diagnose(t, "--nats", c.url())
 		return d.code == 0 && d.Warnings == 0
 	}, clusterPatience, 100*time.Millisecond, "a new stream's replicas become current: %+v", &d)
-	d.requireSays(t, "replicas", jetstream.Healthy, "3 of each stream")
-	d.requireSays(t, "versions", jetstream.Healthy, "n2 "+server.VERSION)
-	d.requireSays(t, "clock", jetstream.Healthy, "n0, n1, n2")
-	d.requireSays(t, "durability", jetstream.Healthy, "replicated×3")
+	d.requireSays(t, "replicas", doctor.Healthy, "3 of each stream")
+	d.requireSays(t, "versions", doctor.Healthy, "n2 "+server.VERSION)
+	d.requireSays(t, "clock", doctor.Healthy, "n0, n1, n2")
+	d.requireSays(t, "durability", doctor.Healthy, "replicated×3")
 	require.Equal(t, before, stored(t, nc), "nothing is stored, created or changed")
 
 	gone := c.servers[2]
 	gone.Shutdown()
 	gone.WaitForShutdown()
 	require.Eventually(t, func() bool {
-		d = doctor(t, "--nats", c.url())
-		return d.status("replicas") == jetstream.Warning && d.status("jetstream") == jetstream.Healthy
+		d = diagnose(t, "--nats", c.url())
+		return d.status("replicas") == doctor.Warning && d.status("jetstream") == doctor.Healthy
 	}, clusterPatience, 100*time.Millisecond, "the loss is not seen: %+v", &d)
-	d.requireSays(t, "replicas", jetstream.Warning, "server n2")
-	d.requireSays(t, "versions", jetstream.Warning, "n2")
+	d.requireSays(t, "replicas", doctor.Warning, "server n2")
+	d.requireSays(t, "versions", doctor.Warning, "n2")
 	require.Zero(t, d.code, "two of three servers do: %+v", d)
 
 	c.servers[1].Shutdown()
 	c.servers[1].WaitForShutdown()
 	require.Eventually(t, func() bool {
-		d = doctor(t, "--nats", c.url())
-		return d.status("replicas") == jetstream.Problem || d.status("jetstream") == jetstream.Problem
+		d = diagnose(t, "--nats", c.url())
+		return d.status("replicas") == doctor.Problem || d.status("jetstream") == doctor.Problem
 	}, clusterPatience, 100*time.Millisecond, "%+v", &d)
 	require.Equal(t, 1, d.code)
 }

@@ -80,7 +80,7 @@ func TestImportsPointOneWay(t *testing.T) {
 				require.True(t, within(imported, "agentloop/model") || imported == "eventlog", "%s imports %s", p.folder(), imported)
 			}
 			if within(imported, "embed") {
-				require.True(t, within(p.folder(), "cmd/helixd", "embed"), "%s imports embed: a server is wiring", p.folder())
+				require.True(t, within(p.folder(), "cmd/helixd", "embed", "eventlog/jetstream/internal/storetest"), "%s imports embed: a server is wiring", p.folder())
 			}
 		}
 	}
@@ -118,6 +118,28 @@ func TestTheLoopsPartsPointOneWay(t *testing.T) {
 			for _, act := range []string{"time.Now", "time.Since", "time.After", "context.", "go func"} {
 				require.NotContains(t, string(source), act, "%s/%s", p.folder(), name)
 			}
+		}
+	}
+}
+
+// A part of the log on JetStream knows the parts before it.
+func TestTheLogsPartsPointOneWay(t *testing.T) {
+	const root = "eventlog/jetstream"
+	order := []string{
+		"layout", "internal/wire", "internal/metrics", "internal/link", "internal/streams", "internal/store", "internal/maintenance",
+		"internal/live", "internal/feed", "internal/verify", "doctor", "restore", "", "internal/storetest",
+	}
+	rank := func(folder string) int {
+		return slices.Index(order, strings.TrimPrefix(strings.TrimPrefix(folder, root), "/"))
+	}
+	for _, p := range listed(t) {
+		for _, imported := range ofRepo(p.Imports) {
+			require.NotEqual(t, root+"/internal/storetest", imported, "%s imports what is for tests", p.folder())
+			if !within(p.folder(), root) || !within(imported, root) || within(p.folder(), root+"/subscriber", root+"/daily") {
+				continue
+			}
+			require.GreaterOrEqual(t, rank(p.folder()), 0, "%s is in no order", p.folder())
+			require.Less(t, rank(imported), rank(p.folder()), "%s imports %s", p.folder(), imported)
 		}
 	}
 }
@@ -207,7 +229,7 @@ func TestMetricsStayWhereThingsHappen(t *testing.T) {
 		for _, i := range p.Imports {
 			if within(i, "github.com/prometheus") {
 				require.True(t, slices.Contains([]string{
-					"eventlog/jetstream", "snapshot", "agentloop/engine", "agentloop/engine/internal/metrics", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd/internal/daemon",
+					"eventlog/jetstream", "eventlog/jetstream/internal/metrics", "snapshot", "agentloop/engine", "agentloop/engine/internal/metrics", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd/internal/daemon",
 				}, p.folder()), "%s imports %s", p.folder(), i)
 			}
 		}

@@ -5,9 +5,9 @@
 // Records of session S are messages on helix.log.<p>.<S> in stream
 // HELIX_LOG_<p>; p is a hash of S modulo the number of partitions. If the log
 // has grown, a session that was there before stays where the number of that time put it; tables of these
-// are on helix.places.<growth>.<i> in HELIX_PLACES, see places, beside how far that growth is, see growth. S is percent-encoded but for
+// are on helix.places.<growth>.<i> in HELIX_PLACES, see [layout.Places], beside how far that growth is, see internal/streams. S is percent-encoded but for
 // [A-Za-z0-9_-]. A message's payload is the record's JSON; its envelope is
-// one header, H, see headerEnvelope. Messages of older versions have the headers
+// one header, H, see wire.HeaderEnvelope. Messages of older versions have the headers
 // Helix-Kind, -Type, -Agent, -Run, -Call, -Writer and -Ordinal in place of it,
 // values percent-encoded where they are not plain ASCII. An imported record
 // has Helix-Origin-Sequence and -Origin-Time, too. A payload over 256 KiB is in
@@ -57,7 +57,7 @@
 //   - Records: their sequence. Segments and floors: the last sequence in them; they are
 //     removed in order until none is found, after the records and before the fence.
 //   - Blobs: those that were there while the fence was. So a record relies on a blob
-//     only if that was stored after the last fence, see appendBlob.
+//     only if that was stored after the last fence, see store.Store.
 //
 // A message that is compared with "nothing" could be stored after an erasure. The node that
 // stored a segment or a floor looks again, for the fence first and then for the records

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -45,7 +46,7 @@ func TestRestoreOnThreeServers(t *testing.T) {
 		defer all[i].close()
 		require.NoError(t, all[i].err)
 	}
-	r, err := jetstream.Restore(t.Context(), all[0].nc, jetstream.RestoreOptions{Ends: []uint64{1000, 1000}, Replicas: 3})
+	r, err := restore.Begin(t.Context(), all[0].nc, restore.Options{Ends: []uint64{1000, 1000}, Replicas: 3})
 	require.NoError(t, err)
 	for _, session := range []string{"a", "b", "c"} {
 		n, err := r.Session(t.Context(), session, 0, copies(session, 300))
@@ -53,7 +54,7 @@ func TestRestoreOnThreeServers(t *testing.T) {
 		require.Equal(t, 300, n)
 	}
 	_, err = jetstream.Open(t.Context(), all[1].nc, &jetstream.Options{Replicas: 3})
-	require.ErrorIs(t, err, jetstream.ErrRestoring)
+	require.ErrorIs(t, err, restore.ErrRestoring)
 	require.NoError(t, r.Finish(t.Context()))
 	require.NoError(t, r.Close())
 	for i := range all {
@@ -67,7 +68,7 @@ func TestRestoreOnThreeServers(t *testing.T) {
 			require.NoError(t, err)
 			last, err := eventlog.AppendOnce(t.Context(), log, session, fmt.Sprint("more ", i), head, []eventlog.Entry{logtest.Text(session, "more")})
 			require.NoError(t, err)
-			require.Greater(t, last, uint64(1000+jetstream.SequencesBehind))
+			require.Greater(t, last, uint64(1000+restore.SequencesBehind))
 		}
 	}
 }
@@ -81,9 +82,9 @@ func TestRestoreRefuses(t *testing.T) {
 	nc, err := srv.Connect()
 	require.NoError(t, err)
 	defer nc.Close()
-	_, err = jetstream.Restore(t.Context(), nc, jetstream.RestoreOptions{Ends: []uint64{10, 1 << 63}})
+	_, err = restore.Begin(t.Context(), nc, restore.Options{Ends: []uint64{10, 1 << 63}})
 	require.ErrorIs(t, err, eventlog.ErrDamaged)
-	r, err := jetstream.Restore(t.Context(), nc, jetstream.RestoreOptions{Ends: []uint64{10}})
+	r, err := restore.Begin(t.Context(), nc, restore.Options{Ends: []uint64{10}})
 	require.NoError(t, err)
 	defer r.Close()
 	_, err = r.Session(t.Context(), "behind the end", 0, copies("s", 6))

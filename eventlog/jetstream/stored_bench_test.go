@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
@@ -245,6 +246,8 @@ func BenchmarkStored(b *testing.B) {
 				require.NoError(b, err)
 				l, err := Open(b.Context(), nc, &Options{Durability: "interval=1s", Server: srv})
 				require.NoError(b, err)
+				js, err := natsjs.New(nc)
+				require.NoError(b, err)
 				var all []*spoken
 				heads := map[string]uint64{}
 				for i := range 10 {
@@ -263,7 +266,7 @@ func BenchmarkStored(b *testing.B) {
 					text += s.text
 				}
 				for _, stream := range []string{layout.LogStream(0), layout.SegmentStream(0)} {
-					info, err := l.js.Stream(b.Context(), stream)
+					info, err := js.Stream(b.Context(), stream)
 					require.NoError(b, err)
 					size := float64(info.CachedInfo().State.Bytes)
 					unit := map[bool]string{true: "log", false: "segments"}[stream == layout.LogStream(0)]

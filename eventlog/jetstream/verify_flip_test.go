@@ -56,7 +56,7 @@ var fields = map[string]func(r blockRecord) int{
 func TestAFlippedBitIsFoundAfterARestart(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	s := newStore(t)
+	s := newDiskLog(t)
 	large := strings.Repeat("large ", 100_000)
 	for i := range 4 {
 		s.append("a", fmt.Sprint("a", i), "x")
@@ -117,9 +117,9 @@ func TestAFlippedBitIsFoundAfterARestart(t *testing.T) {
 
 // damagedEnd returns a store whose session s has two records in a segment and
 // then two only in the log, of which the server can't read the last.
-func damagedEnd(t *testing.T) (s *store, head uint64) {
+func damagedEnd(t *testing.T) (s *diskLog, head uint64) {
 	t.Helper()
-	s = newStore(t)
+	s = newDiskLog(t)
 	s.append("s", "a", "b")
 	require.NoError(t, s.log.Seal(t.Context(), "s"))
 	s.append("s", "c")
@@ -150,7 +150,7 @@ func TestADamagedEndIsNotTakenForTheEnd(t *testing.T) {
 
 func TestASessionIsNotMadeAgainOverADamagedSegment(t *testing.T) {
 	t.Parallel()
-	s := newStore(t)
+	s := newDiskLog(t)
 	s.append("s", "a", "b")
 	s.append("other", "x")
 	_, err := s.log.Purge(t.Context(), now)
@@ -177,7 +177,7 @@ func TestASessionIsNotMadeAgainOverADamagedSegment(t *testing.T) {
 
 func TestASubjectOfNoSessionHidesNoOther(t *testing.T) {
 	t.Parallel()
-	s := newStore(t)
+	s := newDiskLog(t)
 	s.append("s", "a")
 	s.publish("helix.log.0.%zz", nil, []byte("x"))
 	s.requireProblems(place{code: eventlog.FoundForeignSubject})

@@ -22,9 +22,9 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// store is a log on a server that can be stopped and started again, and that
+// diskLog is a log on a server that can be stopped and started again, and that
 // is tampered with behind the log's back.
-type store struct {
+type diskLog struct {
 	t   *testing.T
 	dir string
 	srv *embed.Server
@@ -35,15 +35,15 @@ type store struct {
 	durability eventlog.Durability
 }
 
-func newStore(t *testing.T) *store {
+func newDiskLog(t *testing.T) *diskLog {
 	t.Helper()
-	s := &store{t: t, dir: t.TempDir(), durability: "interval=1m"}
+	s := &diskLog{t: t, dir: t.TempDir(), durability: "interval=1m"}
 	s.start(false)
 	t.Cleanup(s.stop)
 	return s
 }
 
-func (s *store) start(readOnly bool) {
+func (s *diskLog) start(readOnly bool) {
 	s.t.Helper()
 	var err error
 	s.srv, err = embed.Start(s.t.Context(), embed.Options{DataDir: s.dir, SyncInterval: time.Minute})
@@ -56,7 +56,7 @@ func (s *store) start(readOnly bool) {
 	require.NoError(s.t, err)
 }
 
-func (s *store) stop() {
+func (s *diskLog) stop() {
 	if s.srv == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (s *store) stop() {
 
 // append appends texts of a writer of their own behind the session's head and
 // returns the last sequence.
-func (s *store) append(session string, texts ...string) uint64 {
+func (s *diskLog) append(session string, texts ...string) uint64 {
 	s.t.Helper()
 	var entries []eventlog.Entry
 	for _, text := range texts {
@@ -77,7 +77,7 @@ func (s *store) append(session string, texts ...string) uint64 {
 	return s.appendEntries(session, entries...)
 }
 
-func (s *store) appendEntries(session string, entries ...eventlog.Entry) uint64 {
+func (s *diskLog) appendEntries(session string, entries ...eventlog.Entry) uint64 {
 	s.t.Helper()
 	head, err := s.log.Head(s.t.Context(), session)
 	if err != nil {
@@ -89,14 +89,14 @@ func (s *store) appendEntries(session string, entries ...eventlog.Entry) uint64 
 }
 
 // publish stores a message behind the log's back.
-func (s *store) publish(subject string, header nats.Header, data []byte) uint64 {
+func (s *diskLog) publish(subject string, header nats.Header, data []byte) uint64 {
 	s.t.Helper()
 	ack, err := s.js.PublishMsg(s.t.Context(), &nats.Msg{Subject: subject, Header: header, Data: data})
 	require.NoError(s.t, err)
 	return ack.Sequence
 }
 
-func (s *store) delete(stream string, seq uint64) {
+func (s *diskLog) delete(stream string, seq uint64) {
 	s.t.Helper()
 	st, err := s.js.Stream(s.t.Context(), stream)
 	require.NoError(s.t, err)
@@ -104,7 +104,7 @@ func (s *store) delete(stream string, seq uint64) {
 }
 
 // last returns a subject's last message.
-func (s *store) last(stream, subject string) *natsjs.RawStreamMsg {
+func (s *diskLog) last(stream, subject string) *natsjs.RawStreamMsg {
 	s.t.Helper()
 	st, err := s.js.Stream(s.t.Context(), stream)
 	require.NoError(s.t, err)
@@ -121,7 +121,7 @@ type place struct {
 }
 
 // verifyAll verifies the whole store.
-func (s *store) verifyAll() (problems, notes []place, records int) {
+func (s *diskLog) verifyAll() (problems, notes []place, records int) {
 	s.t.Helper()
 	found := func(f eventlog.Finding) {
 		require.NotEmpty(s.t, f.Detail)
@@ -145,7 +145,7 @@ func (s *store) verifyAll() (problems, notes []place, records int) {
 	return problems, notes, records
 }
 
-func (s *store) requireProblems(want ...place) {
+func (s *diskLog) requireProblems(want ...place) {
 	s.t.Helper()
 	problems, _, _ := s.verifyAll()
 	require.Equal(s.t, want, problems)
@@ -153,7 +153,7 @@ func (s *store) requireProblems(want ...place) {
 
 // richHistory fills a store with all that can be in a healthy one, and returns
 // the number of records.
-func richHistory(s *store) (records int) {
+func richHistory(s *diskLog) (records int) {
 	ctx, t := s.t.Context(), s.t
 	note := func(n int) { records += n }
 	large := strings.Repeat("large ", 200_000) // two parts
@@ -238,7 +238,7 @@ func richHistory(s *store) (records int) {
 
 func TestAHealthyStoreHasNoProblems(t *testing.T) {
 	t.Parallel()
-	s := newStore(t)
+	s := newDiskLog(t)
 	want := richHistory(s)
 	for range 2 {
 		problems, notes, records := s.verifyAll()
@@ -257,7 +257,7 @@ func TestAHealthyStoreHasNoProblems(t *testing.T) {
 func TestSharedBatchesAreHealthy(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	s := newStore(t)
+	s := newDiskLog(t)
 	s.stop()
 	s.durability = "fsync"
 	s.start(false)
@@ -287,7 +287,7 @@ func TestSharedBatchesAreHealthy(t *testing.T) {
 func TestVerifyBesideWriters(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	s := newStore(t)
+	s := newDiskLog(t)
 	s.append("s", "first")
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -360,7 +360,7 @@ func behind(h nats.Header, seq uint64) nats.Header {
 const text = `{"type":"text_delta","delta":"x","agentId":"s","agentType":"a","timestamp":1,"step":1}`
 
 // claimed appends what two writers write, one after the other has claimed.
-func (s *store) claimed(session string) {
+func (s *diskLog) claimed(session string) {
 	for _, id := range []string{"first", "second"} {
 		head, err := s.log.Head(s.t.Context(), session)
 		require.NoError(s.t, err)
@@ -382,26 +382,26 @@ func TestPlantedDamageIsFound(t *testing.T) {
 		segs = "HELIX_SEG_0"
 	)
 	large := strings.Repeat("x", 1200<<10) // a blob in three parts
-	seal := func(s *store) { require.NoError(s.t, s.log.Seal(s.t.Context(), "s")) }
-	purge := func(s *store) {
+	seal := func(s *diskLog) { require.NoError(s.t, s.log.Seal(s.t.Context(), "s")) }
+	purge := func(s *diskLog) {
 		_, err := s.log.Purge(s.t.Context(), now)
 		require.NoError(s.t, err)
 	}
 	in := func(code eventlog.FindingCode, seq uint64) place { return place{code, "s", seq} }
-	for name, plant := range map[string]func(s *store) (problems, notes []place){
-		"a record is deleted": func(s *store) ([]place, []place) {
+	for name, plant := range map[string]func(s *diskLog) (problems, notes []place){
+		"a record is deleted": func(s *diskLog) ([]place, []place) {
 			gone := s.append("s", "a")
 			s.append("other", "b")
 			s.append("s", "c")
 			s.delete(log, gone)
 			return []place{in(eventlog.FoundGap, gone)}, []place{{code: eventlog.FoundSequencesMissing}}
 		},
-		"one of an append is deleted": func(s *store) ([]place, []place) {
+		"one of an append is deleted": func(s *diskLog) ([]place, []place) {
 			last := s.append("s", "a", "b", "c", "d")
 			s.delete(log, last-2)
 			return []place{in(eventlog.FoundGap, last-2), in(eventlog.FoundOrdinal, last-1)}, []place{{code: eventlog.FoundSequencesMissing}}
 		},
-		"a record that a segment has is deleted": func(s *store) ([]place, []place) {
+		"a record that a segment has is deleted": func(s *diskLog) ([]place, []place) {
 			gone := s.append("s", "a", "b")
 			s.append("s", "c")
 			seal(s)
@@ -410,7 +410,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			require.Len(s.t, recordsOf(s.t, s.log, "s", 0, 0), 5)
 			return []place{in(eventlog.FoundGap, gone-1)}, []place{{code: eventlog.FoundSequencesMissing}}
 		},
-		"the end is deleted, which a segment has": func(s *store) ([]place, []place) {
+		"the end is deleted, which a segment has": func(s *diskLog) ([]place, []place) {
 			gone := s.append("s", "a", "b")
 			seal(s)
 			s.append("other", "x")
@@ -418,13 +418,13 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(log, gone)
 			return []place{in(eventlog.FoundEndLost, gone-1)}, []place{{code: eventlog.FoundSequencesMissing}}
 		},
-		"the end of an append is deleted": func(s *store) ([]place, []place) {
+		"the end of an append is deleted": func(s *diskLog) ([]place, []place) {
 			gone := s.append("s", "a", "b")
 			s.append("other", "x")
 			s.delete(log, gone)
 			return nil, []place{in(eventlog.FoundEndUnsure, gone), {code: eventlog.FoundSequencesMissing}}
 		},
-		"all of it is deleted, which segments have": func(s *store) ([]place, []place) {
+		"all of it is deleted, which segments have": func(s *diskLog) ([]place, []place) {
 			last := s.append("s", "a")
 			seal(s)
 			first := recordsOf(s.t, s.log, "s", 0, 0)[0].Sequence
@@ -433,36 +433,36 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(log, last)
 			return []place{in(eventlog.FoundGap, first)}, []place{{code: eventlog.FoundSequencesMissing}}
 		},
-		"a superseded writer writes on": func(s *store) ([]place, []place) {
+		"a superseded writer writes on": func(s *diskLog) ([]place, []place) {
 			s.claimed("s")
 			head, err := s.log.Head(s.t.Context(), "s")
 			require.NoError(s.t, err)
 			zombie := s.publish("helix.log.0.s", behind(header("first", 3, "text_delta"), head), []byte(text))
 			return []place{in(eventlog.FoundFencing, zombie)}, nil
 		},
-		"a superseded writer writes on without a comparison": func(s *store) ([]place, []place) {
+		"a superseded writer writes on without a comparison": func(s *diskLog) ([]place, []place) {
 			s.claimed("s")
 			s.append("other", "x")
 			zombie := s.publish("helix.log.0.s", header("first", 3, "text_delta"), []byte(text))
 			return []place{in(eventlog.FoundLink, zombie), in(eventlog.FoundFencing, zombie)}, nil
 		},
-		"an append is stored twice": func(s *store) ([]place, []place) {
+		"an append is stored twice": func(s *diskLog) ([]place, []place) {
 			s.claimed("s")
 			head := s.append("s", "x")
 			again := s.publish("helix.log.0.s", behind(header("second", 2, "text_delta"), head), []byte(text))
 			return []place{in(eventlog.FoundOrdinal, again)}, nil
 		},
-		"what is no JSON": func(s *store) ([]place, []place) {
+		"what is no JSON": func(s *diskLog) ([]place, []place) {
 			head := s.append("s", "x")
 			bad := s.publish("helix.log.0.s", behind(header("w", 1, "text_delta"), head), []byte(`{"type":"text_delta"`))
 			return []place{in(eventlog.FoundPayload, bad)}, nil
 		},
-		"what helixd did not write": func(s *store) ([]place, []place) {
+		"what helixd did not write": func(s *diskLog) ([]place, []place) {
 			foreign := s.publish("helix.log.0.s", nil, []byte("hello"))
 			s.append("s", "x")
 			return nil, []place{in(eventlog.FoundUnknownKind, foreign)}
 		},
-		"a segment among others is deleted": func(s *store) ([]place, []place) {
+		"a segment among others is deleted": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			last := s.append("s", "a", "b")
 			seal(s)
@@ -472,7 +472,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(segs, gone)
 			return []place{in(eventlog.FoundSegmentGap, last)}, nil
 		},
-		"a segment that alone has the records is deleted": func(s *store) ([]place, []place) {
+		"a segment that alone has the records is deleted": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			last := s.append("s", "a", "b")
 			seal(s)
@@ -483,7 +483,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(segs, gone)
 			return []place{in(eventlog.FoundSegmentGap, last), in(eventlog.FoundGap, last)}, nil
 		},
-		"the first segment is deleted": func(s *store) ([]place, []place) {
+		"the first segment is deleted": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			gone := s.last(segs, "helix.seg.0.s").Sequence
 			last := s.append("s", "a") - 1
@@ -491,7 +491,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(segs, gone)
 			return []place{in(eventlog.FoundSegmentGap, last-1)}, nil
 		},
-		"a segment is something else": func(s *store) ([]place, []place) {
+		"a segment is something else": func(s *diskLog) ([]place, []place) {
 			s.append("s", "a")
 			seal(s)
 			at := s.last(segs, "helix.seg.0.s")
@@ -500,12 +500,12 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.publish("helix.seg.0.s", nil, at.Data)
 			return []place{in(eventlog.FoundSegment, 1)}, nil
 		},
-		"a segment is stored twice": func(s *store) ([]place, []place) {
+		"a segment is stored twice": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			s.publish("helix.seg.0.s", nil, s.last(segs, "helix.seg.0.s").Data)
 			return []place{in(eventlog.FoundSegment, 1)}, nil
 		},
-		"a segment is at another place": func(s *store) ([]place, []place) {
+		"a segment is at another place": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			first := s.last(segs, "helix.seg.0.s")
 			s.append("s", "a")
@@ -517,7 +517,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.publish("helix.seg.0.s", nil, second.Data)
 			return []place{in(eventlog.FoundSegment, recordsOf(s.t, s.log, "s", 0, 0)[1].Sequence+1)}, nil
 		},
-		"the mark of retention is lost": func(s *store) ([]place, []place) {
+		"the mark of retention is lost": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			last := s.append("s", "a", "b")
 			seal(s)
@@ -528,11 +528,11 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(segs, s.last(segs, "helix.floor.0.s").Sequence)
 			return []place{in(eventlog.FoundSegmentGap, floor), in(eventlog.FoundGap, floor)}, nil
 		},
-		"the mark of retention is no number": func(s *store) ([]place, []place) {
+		"the mark of retention is no number": func(s *diskLog) ([]place, []place) {
 			s.publish("helix.floor.0.s", nil, []byte("x"))
 			return []place{in(eventlog.FoundFloor, 0)}, nil
 		},
-		"retention has broken off": func(s *store) ([]place, []place) {
+		"retention has broken off": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			s.append("s", "a", "b")
 			seal(s)
@@ -541,14 +541,14 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.publish("helix.floor.0.s", nil, fmt.Append(nil, floor))
 			return nil, []place{in(eventlog.FoundTrimming, floor)}
 		},
-		"a part of a payload is deleted": func(s *store) ([]place, []place) {
+		"a part of a payload is deleted": func(s *diskLog) ([]place, []place) {
 			seq := s.append("s", large)
 			st, err := s.js.Stream(s.t.Context(), "HELIX_BLOBS")
 			require.NoError(s.t, err)
 			s.delete("HELIX_BLOBS", st.CachedInfo().State.FirstSeq+1)
 			return []place{in(eventlog.FoundBlobMissing, seq)}, nil
 		},
-		"a part of a payload is another": func(s *store) ([]place, []place) {
+		"a part of a payload is another": func(s *diskLog) ([]place, []place) {
 			seq := s.append("s", large)
 			s.append("s", large) // told once
 			st, err := s.js.Stream(s.t.Context(), "HELIX_BLOBS")
@@ -559,14 +559,14 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.publish(m.Subject, nil, m.Data)
 			return []place{in(eventlog.FoundBlobDamaged, seq)}, nil
 		},
-		"a payload's address is none": func(s *store) ([]place, []place) {
+		"a payload's address is none": func(s *diskLog) ([]place, []place) {
 			head := s.append("s", "x")
 			h := behind(header("w", 1, "text_delta"), head)
 			h["Helix-Blob"] = []string{"nowhere"}
 			seq := s.publish("helix.log.0.s", h, []byte(text))
 			return []place{in(eventlog.FoundBlobDamaged, seq)}, nil
 		},
-		"a payload's stand-in names another": func(s *store) ([]place, []place) {
+		"a payload's stand-in names another": func(s *diskLog) ([]place, []place) {
 			seq := s.append("s", large)
 			m := s.last(log, "helix.log.0.s")
 			s.delete(log, seq)
@@ -574,12 +574,12 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			seq = s.publish("helix.log.0.s", nats.Header(m.Header), []byte(text))
 			return []place{in(eventlog.FoundPayload, seq)}, []place{{code: eventlog.FoundSequencesMissing}}
 		},
-		"a payload that nobody names": func(s *store) ([]place, []place) {
+		"a payload that nobody names": func(s *diskLog) ([]place, []place) {
 			s.publish("helix.blob.0.s."+strings.Repeat("a", 64)+".0", nil, []byte("x"))
 			s.publish("helix.blob.0.nobody."+strings.Repeat("a", 64)+".0", nil, []byte("x"))
 			return nil, []place{{eventlog.FoundBlobUnused, "nobody", 0}, in(eventlog.FoundBlobUnused, 0)}
 		},
-		"messages where there are none": func(s *store) ([]place, []place) {
+		"messages where there are none": func(s *diskLog) ([]place, []place) {
 			for _, subject := range []string{
 				"helix.log.0.%zz", "helix.log.0.%41", "helix.seg.0.x!y", "helix.floor.0.a+b", "helix.blob.0.s", "helix.blob.0.s.xyz.0",
 				"helix.blob.0.s." + strings.Repeat("a", 64) + ".00", "helix.blob.7.s." + strings.Repeat("a", 64) + ".0",
@@ -589,22 +589,22 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			foreign := place{code: eventlog.FoundForeignSubject}
 			return slices.Repeat([]place{foreign}, 8), nil
 		},
-		"an erasure has broken off": func(s *store) ([]place, []place) {
+		"an erasure has broken off": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			fence := s.appendEntries("s", logtest.Fact("s", &eventlog.Erased{FactBase: eventlog.FactBase{SessionID: "s"}}))
 			return nil, []place{in(eventlog.FoundErasing, fence)}
 		},
-		"an erasure waits for the replicas": func(s *store) ([]place, []place) {
+		"an erasure waits for the replicas": func(s *diskLog) ([]place, []place) {
 			_, err := s.log.Erase(s.t.Context(), "s")
 			require.NoError(s.t, err)
 			s.publish("helix.erased.0.s", nil, nil)
 			return nil, []place{in(eventlog.FoundErasing, 0), {code: eventlog.FoundSequencesMissing}}
 		},
-		"only the mark of retention is there": func(s *store) ([]place, []place) {
+		"only the mark of retention is there": func(s *diskLog) ([]place, []place) {
 			s.publish("helix.floor.0.lost", nil, []byte("7"))
 			return []place{{eventlog.FoundEndLost, "lost", 8}}, nil
 		},
-		"a setting that deletes": func(s *store) ([]place, []place) {
+		"a setting that deletes": func(s *diskLog) ([]place, []place) {
 			st, err := s.js.Stream(s.t.Context(), log)
 			require.NoError(s.t, err)
 			c := st.CachedInfo().Config
@@ -615,7 +615,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStore(t)
+			s := newDiskLog(t)
 			s.append("before", "a", "b")
 			s.append("s", "first", "and")
 			s.append("other", "x")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -72,7 +73,7 @@ func TestABackupComesBack(t *testing.T) {
 	// It continues, far behind.
 	for _, session := range append(to.sessions(), "new", "erased") {
 		last := to.append(session, logtest.Text(session, "more"))
-		require.Greater(t, last, ends[to.log.PartitionOf(session)]+jetstream.SequencesBehind)
+		require.Greater(t, last, ends[to.log.PartitionOf(session)]+restore.SequencesBehind)
 		require.NoError(t, to.log.Seal(t.Context(), session))
 	}
 	to.verify()
@@ -105,18 +106,18 @@ func TestARestoreTakesAnEmptyDeployment(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 2)
 	s.create("s", 3)
-	_, err := jetstream.Restore(t.Context(), s.nc, jetstream.RestoreOptions{Ends: []uint64{9, 9}})
-	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
+	_, err := restore.Begin(t.Context(), s.nc, restore.Options{Ends: []uint64{9, 9}})
+	require.ErrorIs(t, err, restore.ErrNotEmpty)
 	require.Len(t, s.sessions(), 1)
 
 	to := newServer(t)
-	half, err := jetstream.Restore(t.Context(), to.nc, jetstream.RestoreOptions{Ends: []uint64{9, 9}})
+	half, err := restore.Begin(t.Context(), to.nc, restore.Options{Ends: []uint64{9, 9}})
 	require.NoError(t, err)
-	_, err = jetstream.Restore(t.Context(), to.nc, jetstream.RestoreOptions{Ends: []uint64{9, 9}})
-	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
+	_, err = restore.Begin(t.Context(), to.nc, restore.Options{Ends: []uint64{9, 9}})
+	require.ErrorIs(t, err, restore.ErrNotEmpty)
 	for _, o := range []jetstream.Options{{}, {Partitions: 2}, {Existing: true}, {ReadOnly: true}} {
 		_, err = jetstream.Open(t.Context(), to.nc, &o)
-		require.ErrorIs(t, err, jetstream.ErrRestoring)
+		require.ErrorIs(t, err, restore.ErrRestoring)
 	}
 	require.NoError(t, half.Finish(t.Context()))
 	require.NoError(t, half.Finish(t.Context()))
@@ -126,7 +127,7 @@ func TestARestoreTakesAnEmptyDeployment(t *testing.T) {
 	require.Equal(t, 2, to.log.Info().Partitions)
 
 	for _, ends := range [][]uint64{nil, make([]uint64, 65)} {
-		_, err = jetstream.Restore(t.Context(), newServer(t).nc, jetstream.RestoreOptions{Ends: ends})
+		_, err = restore.Begin(t.Context(), newServer(t).nc, restore.Options{Ends: ends})
 		require.Error(t, err)
 	}
 }
@@ -137,5 +138,5 @@ func TestAnEmptyLogIsBackedUp(t *testing.T) {
 	to := newServer(t)
 	require.Empty(t, to.restore(newStore(t, 1).take(backup.Options{Helixd: "v1"})))
 	require.Empty(t, to.sessions())
-	require.Greater(t, to.append("s", logtest.Text("s", "x")), uint64(jetstream.SequencesBehind))
+	require.Greater(t, to.append("s", logtest.Text("s", "x")), uint64(restore.SequencesBehind))
 }

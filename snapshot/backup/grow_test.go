@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot"
@@ -90,7 +91,7 @@ func TestAGrownLogIsBackedUp(t *testing.T) {
 	to.open(4)
 	same()
 	for _, session := range []string{"old0", "old1", "new1"} {
-		require.Greater(t, to.append(session, logtest.Text(session, "x")), uint64(jetstream.SequencesBehind))
+		require.Greater(t, to.append(session, logtest.Text(session, "x")), uint64(restore.SequencesBehind))
 	}
 	sessions := to.sessions()
 	to.grow(7)
@@ -102,6 +103,6 @@ func TestAGrownLogIsBackedUp(t *testing.T) {
 	}
 	damaged := *header.Placement
 	damaged.Partitions = []int{4, 1}
-	_, err = jetstream.Restore(t.Context(), newServer(t).nc, jetstream.RestoreOptions{Ends: header.Ends, Placement: &damaged})
+	_, err = restore.Begin(t.Context(), newServer(t).nc, restore.Options{Ends: header.Ends, Placement: &damaged})
 	require.ErrorIs(t, err, eventlog.ErrDamaged)
 }

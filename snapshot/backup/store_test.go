@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -134,10 +135,10 @@ func (s *store) take(o backup.Options) []byte {
 // restore restores a backup and returns the trees that may have work.
 func (s *store) restore(file []byte) (work []string) {
 	s.t.Helper()
-	var to *jetstream.Restorer
+	var to *restore.Restorer
 	_, err := backup.Restore(s.t.Context(), bytes.NewReader(file), func(h backup.Header) (backup.Target, error) {
 		var err error
-		if to, err = jetstream.Restore(s.t.Context(), s.nc, jetstream.RestoreOptions{Ends: h.Ends, Placement: h.Placement}); err != nil {
+		if to, err = restore.Begin(s.t.Context(), s.nc, restore.Options{Ends: h.Ends, Placement: h.Placement}); err != nil {
 			return backup.Target{}, err
 		}
 		folds, err := foldsjs.Open(s.t.Context(), s.nc, to, 1)

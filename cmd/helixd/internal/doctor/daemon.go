@@ -10,7 +10,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 )
@@ -19,7 +19,7 @@ import (
 const dateStep = time.Second
 
 // daemon looks at one through HTTP.
-func (d *doctor) daemon(ctx context.Context, base string) error {
+func (d *exam) daemon(ctx context.Context, base string) error {
 	base = strings.TrimSuffix(base, "/")
 	asked := d.now()
 	answer, err := source.DaemonFlags{Server: base, Token: d.token(), Trust: d.cmd.Trust}.Connect().Ready(ctx)
@@ -64,7 +64,7 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 
 // token is the given one or, for the daemon of the configuration that
 // was read, one from that configuration.
-func (d *doctor) token() string {
+func (d *exam) token() string {
 	if d.cmd.Token != "" || d.cmd.Server != "" {
 		return d.cmd.Token
 	}
@@ -76,32 +76,32 @@ func (d *doctor) token() string {
 	return ""
 }
 
-func (d *doctor) daemonDurability(r api.Readiness) {
-	c := jetstream.Check{ID: jetstream.CheckDurability, Status: jetstream.Healthy, Found: fmt.Sprintf("%s: %s", r.Durability, r.Guarantee)}
+func (d *exam) daemonDurability(r api.Readiness) {
+	c := doctor.Check{ID: doctor.CheckDurability, Status: doctor.Healthy, Found: fmt.Sprintf("%s: %s", r.Durability, r.Guarantee)}
 	switch r.Durability {
 	case eventlog.DurabilityUnknown:
-		c.Status, c.Advice = jetstream.Warning, "keep the streams on a cluster of three with nats.replicas: 3"
+		c.Status, c.Advice = doctor.Warning, "keep the streams on a cluster of three with nats.replicas: 3"
 	case eventlog.DurabilityMemory:
-		c.Status, c.Advice = jetstream.Problem, "keep the streams in files: helixd doctor --nats URL lists those that are not"
+		c.Status, c.Advice = doctor.Problem, "keep the streams in files: helixd doctor --nats URL lists those that are not"
 	}
 	d.Report(c)
 }
 
 // daemonReplicas reports whether all servers that keep the log are there.
-func (d *doctor) daemonReplicas(r api.Readiness) {
+func (d *exam) daemonReplicas(r api.Readiness) {
 	switch n := r.Replicas; {
 	case n == nil:
 	case n.Present < n.Wanted:
-		d.Problem(jetstream.CheckReplicas, strings.Join(n.Missing, ", "),
+		d.Problem(doctor.CheckReplicas, strings.Join(n.Missing, ", "),
 			fmt.Sprintf("%s, but only %d of %d servers are there; missing: %s", r.Durability, n.Present, n.Wanted, strings.Join(n.Missing, ", ")),
 			fmt.Sprintf("start the missing node, or replace it: with fewer than %d of %d nothing can be stored", n.Wanted/2+1, n.Wanted))
 	default:
-		d.OK(jetstream.CheckReplicas, "%d of each record, all servers are there", n.Wanted)
+		d.OK(doctor.CheckReplicas, "%d of each record, all servers are there", n.Wanted)
 	}
 }
 
 // daemonReadModels says how listings are, where the daemon keeps any.
-func (d *doctor) daemonReadModels(r api.Readiness) {
+func (d *exam) daemonReadModels(r api.Readiness) {
 	switch f := r.ReadModels; {
 	case f == nil:
 	case f.Problem != "":
@@ -118,19 +118,19 @@ func (d *doctor) daemonReadModels(r api.Readiness) {
 }
 
 // daemonClock compares its clock with ours, as exactly as its answer allows.
-func (d *doctor) daemonClock(base, date string, asked, came time.Time) {
+func (d *exam) daemonClock(base, date string, asked, came time.Time) {
 	at, err := http.ParseTime(date)
 	if err != nil {
 		return
 	}
 	half := came.Sub(asked) / 2
 	apart := at.Add(dateStep / 2).Sub(asked.Add(half)).Abs()
-	c := jetstream.Check{ID: jetstream.CheckClock, Status: jetstream.Healthy}
+	c := doctor.Check{ID: doctor.CheckClock, Status: doctor.Healthy}
 	switch sure := apart - half - dateStep/2; {
-	case sure > jetstream.SkewProblem:
-		c.Status = jetstream.Problem
-	case sure > jetstream.SkewWarning:
-		c.Status = jetstream.Warning
+	case sure > doctor.SkewProblem:
+		c.Status = doctor.Problem
+	case sure > doctor.SkewWarning:
+		c.Status = doctor.Warning
 	default:
 		c.Found = "that of " + base + " is within 2 s of this machine's"
 		d.Report(c)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/embed"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 )
 
 // How much room a disk should have, in bytes: with less, a busy daemon may
@@ -15,20 +15,20 @@ const (
 )
 
 // disk checks how much room is left for the data folder, if the operating system can say.
-func (d *doctor) disk(dir string) {
+func (d *exam) disk(dir string) {
 	free, ok := embed.FreeBytes(existingParent(dir))
 	if !ok {
 		return
 	}
-	c := jetstream.Check{ID: checkDisk, Status: jetstream.Healthy, Found: fmt.Sprintf("%.1f GiB are free for %s", float64(free)/(1<<30), dir)}
+	c := doctor.Check{ID: checkDisk, Status: doctor.Healthy, Found: fmt.Sprintf("%.1f GiB are free for %s", float64(free)/(1<<30), dir)}
 	least := max(roomProblem, uint64(d.config.Disk.MinFree)) // with less it is read-only
 	switch {
 	case free < least:
-		c.Status = jetstream.Problem
+		c.Status = doctor.Problem
 	case free < max(roomWarning, 2*least):
-		c.Status = jetstream.Warning
+		c.Status = doctor.Warning
 	}
-	if c.Status != jetstream.Healthy {
+	if c.Status != doctor.Healthy {
 		c.Target, c.Advice = dir, fmt.Sprintf("make room on the disk of %s, move dataDir to another, or remove old sessions: helixd retain", dir)
 	}
 	d.Report(c)

@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 )
 
 // Command looks at what helixd serve would run on, or runs on, and says what
@@ -104,7 +104,7 @@ func (c Command) runBy(p *flags.Process, now func() time.Time) error {
 	out := &diagnosis{w: p.Stdout, json: c.JSON}
 	ctx, cancel := context.WithTimeout(p.Ctx, doctorTimeout)
 	defer cancel()
-	d := &doctor{cmd: c, process: p, now: now, Report: out.add}
+	d := &exam{cmd: c, process: p, now: now, Report: out.add}
 	err := d.examine(ctx)
 	if err != nil {
 		err = notExamined{err}
@@ -118,16 +118,16 @@ func (c Command) runBy(p *flags.Process, now func() time.Time) error {
 	return nil
 }
 
-// doctor is a look under way.
-type doctor struct {
-	jetstream.Report
+// exam is a look under way.
+type exam struct {
+	doctor.Report
 	cmd     Command
 	process *flags.Process
 	now     func() time.Time
 	config  *config.Config
 }
 
-func (d *doctor) examine(ctx context.Context) error {
+func (d *exam) examine(ctx context.Context) error {
 	c, err := d.cmd.Read(d.process.Logs)
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
@@ -161,7 +161,7 @@ func (d *doctor) examine(ctx context.Context) error {
 }
 
 // configuration says what helixd serve refuses that loads.
-func (d *doctor) configuration() {
+func (d *exam) configuration() {
 	if d.cmd.Config == "" {
 		if d.cmd.NATS == "" && d.cmd.Server == "" {
 			d.OK(checkConfig, "no file: defaults, environment and flags")
@@ -188,7 +188,7 @@ func (d *doctor) configuration() {
 }
 
 // deployment looks at an outside one.
-func (d *doctor) deployment(ctx context.Context) error {
+func (d *exam) deployment(ctx context.Context) error {
 	opts, err := settings.NATSOptions(d.config.NATS)
 	if err != nil {
 		d.Problem("connection", d.config.NATS.URL, err.Error(), "correct nats.tls: the file can't be read")
@@ -205,14 +205,14 @@ func (d *doctor) deployment(ctx context.Context) error {
 }
 
 // connected looks at a deployment through its own connection.
-func (d *doctor) connected(ctx context.Context, address string, opts []nats.Option, o *jetstream.ExamineOptions) error {
+func (d *exam) connected(ctx context.Context, address string, opts []nats.Option, o *doctor.Options) error {
 	nc, err := nats.Connect(address, append(opts, nats.Name("helixd doctor"), nats.ErrorHandler(settings.IgnoreAsync))...)
 	if err != nil {
 		d.Problem("connection", "", fmt.Sprintf("%s: %v", redacted(address), err), connectAdvice(err))
 		return fmt.Errorf("nats: %w", err)
 	}
 	defer nc.Close()
-	return jetstream.Examine(ctx, nc, o, d.Report)
+	return doctor.Examine(ctx, nc, o, d.Report)
 }
 
 // redacted is a list of URLs without what may be a password or a token.
@@ -242,6 +242,6 @@ func connectAdvice(err error) string {
 }
 
 // options are the options that don't depend on where the streams are.
-func (d *doctor) options() *jetstream.ExamineOptions {
-	return &jetstream.ExamineOptions{Neighbours: neighboursOf(d.config), Subjects: nodeSubjects, Now: d.now}
+func (d *exam) options() *doctor.Options {
+	return &doctor.Options{Neighbours: neighboursOf(d.config), Subjects: nodeSubjects, Now: d.now}
 }

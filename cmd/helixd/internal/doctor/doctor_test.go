@@ -21,7 +21,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -106,18 +106,18 @@ func TestDoctorOnAClusterNode(t *testing.T) {
 
 func TestDoctorOnADaemonsClock(t *testing.T) {
 	url := clitest.Ready(t, 200, api.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"})
-	for apart, want := range map[time.Duration]jetstream.Health{
-		500 * time.Millisecond: jetstream.Healthy, -15 * time.Second: jetstream.Warning, 15 * time.Second: jetstream.Warning,
-		time.Hour: jetstream.Problem, -time.Hour: jetstream.Problem,
+	for apart, want := range map[time.Duration]doctor.Health{
+		500 * time.Millisecond: doctor.Healthy, -15 * time.Second: doctor.Warning, 15 * time.Second: doctor.Warning,
+		time.Hour: doctor.Problem, -time.Hour: doctor.Problem,
 	} {
 		out, err := doctorText(t, t.Context(), func() time.Time { return time.Now().Add(apart) }, "--server", url, "--json")
-		require.Equal(t, want == jetstream.Problem, errors.Is(err, errProblems), "%s: %v", apart, err)
-		var d struct{ Checks []jetstream.Check }
+		require.Equal(t, want == doctor.Problem, errors.Is(err, errProblems), "%s: %v", apart, err)
+		var d struct{ Checks []doctor.Check }
 		require.NoError(t, json.Unmarshal([]byte(out), &d))
 		last := d.Checks[len(d.Checks)-1]
-		require.Equal(t, jetstream.CheckClock, last.ID)
+		require.Equal(t, doctor.CheckClock, last.ID)
 		require.Equal(t, want, last.Status, apart)
-		if want != jetstream.Healthy {
+		if want != doctor.Healthy {
 			require.Contains(t, last.Advice, "NTP")
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 )
 
 // embedded looks at the data folder, or at the daemon that uses it.
-func (d *doctor) embedded(ctx context.Context) error {
+func (d *exam) embedded(ctx context.Context) error {
 	c := d.config
 	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" {
 		d.Problem(checkConfig, "nats.replicas", fmt.Sprintf("nats.replicas is %d, and one embedded server keeps one", c.NATS.Replicas),
@@ -59,7 +59,7 @@ func (d *doctor) embedded(ctx context.Context) error {
 	o := d.options()
 	o.Partitions, o.Grows, o.Replicas = c.NATS.Partitions, settings.GrowsAtStart(c), c.NATS.Replicas
 	o.Durability, o.Inside = eventlog.Durability(c.Durability), true
-	return jetstream.Examine(ctx, nc, o, d.Report)
+	return doctor.Examine(ctx, nc, o, d.Report)
 }
 
 // lockable reports whether this process can use the folder's lock: what keeps
@@ -74,7 +74,7 @@ func lockable(dir string) bool {
 }
 
 // fresh looks whether a data folder can be made.
-func (d *doctor) fresh(dir string) {
+func (d *exam) fresh(dir string) {
 	parent := existingParent(dir)
 	scratch, err := os.CreateTemp(parent, ".helixd-doctor-*")
 	if err != nil {
@@ -102,7 +102,7 @@ func existingParent(dir string) string {
 
 // running looks at the daemon that has the data folder, through HTTP and, where
 // it takes NATS clients with full rights, through NATS.
-func (d *doctor) running(ctx context.Context) error {
+func (d *exam) running(ctx context.Context) error {
 	n := d.config.NATS
 	if err := d.daemon(ctx, settings.Scheme(d.config)+reachable(d.config.Listen)); err != nil {
 		return fmt.Errorf("%w: give the URL of the daemon that uses the data folder as --server", err)

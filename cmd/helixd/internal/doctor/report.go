@@ -6,24 +6,24 @@ import (
 	"io"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/version"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 )
 
 // diagnosis prints checks: as text at once, as JSON at the end.
 type diagnosis struct {
 	w                  io.Writer
 	json               bool
-	checks             []jetstream.Check
+	checks             []doctor.Check
 	warnings, problems int
 	err                error // of w
 }
 
-func (d *diagnosis) add(c jetstream.Check) {
+func (d *diagnosis) add(c doctor.Check) {
 	d.checks = append(d.checks, c)
 	switch c.Status {
-	case jetstream.Warning:
+	case doctor.Warning:
 		d.warnings++
-	case jetstream.Problem:
+	case doctor.Problem:
 		d.problems++
 	}
 	if d.json {
@@ -46,12 +46,12 @@ func (d *diagnosis) close(failed error) error {
 		return d.err
 	}
 	all := struct {
-		Version  string            `json:"version"`
-		Checks   []jetstream.Check `json:"checks"`
-		Warnings int               `json:"warnings"`
-		Problems int               `json:"problems"`
-		Error    string            `json:"error,omitempty"`
-	}{version.Current(), append([]jetstream.Check{}, d.checks...), d.warnings, d.problems, ""}
+		Version  string         `json:"version"`
+		Checks   []doctor.Check `json:"checks"`
+		Warnings int            `json:"warnings"`
+		Problems int            `json:"problems"`
+		Error    string         `json:"error,omitempty"`
+	}{version.Current(), append([]doctor.Check{}, d.checks...), d.warnings, d.problems, ""}
 	if failed != nil {
 		all.Error = failed.Error()
 	}

@@ -19,7 +19,7 @@ import (
 const tracingTimeout = 5 * time.Second
 
 // readModels looks whether their file can be written, or made.
-func (d *doctor) readModels() {
+func (d *exam) readModels() {
 	if !d.config.ReadModels.Enabled {
 		return
 	}
@@ -47,7 +47,7 @@ func writable(path string) error {
 }
 
 // tracing sends the collector an export of nothing.
-func (d *doctor) tracing(ctx context.Context) {
+func (d *exam) tracing(ctx context.Context) {
 	t := d.config.Tracing
 	if t.Endpoint == "" {
 		return

@@ -92,7 +92,7 @@ func modelURL(m config.Model) string {
 // upstreams asks each server that agents need for the headers of its root, without
 // a key and without the URL's path: any answer shows that it is there. What a
 // command says is not looked at: it would have to be started.
-func (d *doctor) upstreams(ctx context.Context) {
+func (d *exam) upstreams(ctx context.Context) {
 	all := dependencies(d.config)
 	asked := map[string]func() error{} // by root
 	slots := make(chan struct{}, upstreamsAtOnce)
@@ -136,7 +136,7 @@ func (d *doctor) upstreams(ctx context.Context) {
 
 // unreachable reports a dependency that is not there: a problem, but only a
 // doubt where the configuration alone is looked at, maybe on another machine.
-func (d *doctor) unreachable(dep dependency, err error) {
+func (d *exam) unreachable(dep dependency, err error) {
 	found := dep.key + ": " + err.Error()
 	if dep.model != "" {
 		found = dep.key + ", model " + dep.model + ": " + err.Error()

@@ -12,7 +12,7 @@ import (
 
 // workspaces reports what does not confine agents' commands on this machine, by
 // commands that this process's user runs in their own folder.
-func (d *doctor) workspaces() {
+func (d *exam) workspaces() {
 	var networked []string
 	shell := false
 	for name, a := range d.config.Agents {

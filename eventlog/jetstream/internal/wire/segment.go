@@ -399,3 +399,28 @@ func Reaches(m Message) (last uint64, readable bool) {
 	}
 	return 0, false
 }
+
+// Take returns the segment after s, which is at a place, with the first of these records: as many
+// as fill it, or all of them if all is set and they are fewer. If before is set, no record may be
+// later. It returns nil if there is none to be written.
+func (s *Segment) Take(at uint64, records []Stored, before time.Time, all bool) *Segment {
+	n, size, full := 0, 0, false
+	for n < len(records) && !full {
+		r := records[n]
+		if !before.IsZero() && r.Time.After(before) {
+			break
+		}
+		if n > 0 && size+len(r.Payload) > SegmentBytes {
+			full = true
+			break
+		}
+		n, size = n+1, size+len(r.Payload)
+		full = n == SegmentRecords || size >= SegmentBytes
+	}
+	if n == 0 || !full && !(all && n == len(records)) {
+		return nil
+	}
+	next := s.Next(at)
+	next.Records = records[:n:n]
+	return next
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -76,20 +77,20 @@ func TestBackupOfNATS(t *testing.T) {
 		require.Regexp(t, "^os:.+", eventlog.ActorIn(f).Subject)
 	}
 	_, _, err = clitest.Run[Commands](t, "", "restore", file, "--nats", to)
-	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
+	require.ErrorIs(t, err, restore.ErrNotEmpty)
 	_, _, err = clitest.Run[Commands](t, "", "restore", file, "--nats", from)
-	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
+	require.ErrorIs(t, err, restore.ErrNotEmpty)
 
 	// A restore that broke off: nobody takes what it left for a log.
 	half, nc := clitest.NATS(t)
-	r, err := jetstream.Restore(t.Context(), nc, jetstream.RestoreOptions{Ends: []uint64{1}})
+	r, err := restore.Begin(t.Context(), nc, restore.Options{Ends: []uint64{1}})
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
 	for _, args := range [][]string{
 		{"verify", "--nats", half}, {"backup", "--nats", half, "--out", filepath.Join(dir, "none")}, {"sessions", "--nats", half},
 	} {
 		_, _, err = clitest.Run[everything](t, "", args...)
-		require.ErrorContains(t, err, jetstream.ErrRestoring.Error(), args)
+		require.ErrorContains(t, err, restore.ErrRestoring.Error(), args)
 	}
 }
 

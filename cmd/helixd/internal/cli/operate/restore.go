@@ -21,7 +21,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
@@ -65,7 +65,7 @@ func (c restoreCmd) Run(p *flags.Process) error {
 	}
 	defer r.close()
 	done, working, err := r.restore(eventlog.WithActor(p.Ctx, operator()), file)
-	if errors.Is(err, jetstream.ErrNotEmpty) {
+	if errors.Is(err, restore.ErrNotEmpty) {
 		return fmt.Errorf("%w: a backup is restored into an empty one", err)
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func (c restoreCmd) open(p *flags.Process) (*restoring, error) {
 // restore writes everything, and puts the trees that may have work on the list
 // from which daemons take them up.
 func (r *restoring) restore(ctx context.Context, in io.Reader) (done backup.Summary, working int, err error) {
-	var to *jetstream.Restorer
+	var to *restore.Restorer
 	var runs *queue.Queue
 	defer func() {
 		if runs != nil {
@@ -158,7 +158,7 @@ func (r *restoring) restore(ctx context.Context, in io.Reader) (done backup.Summ
 		}
 	}()
 	done, err = backup.Restore(ctx, in, func(h backup.Header) (t backup.Target, err error) {
-		if to, err = jetstream.Restore(ctx, r.nc, jetstream.RestoreOptions{Ends: h.Ends, Placement: h.Placement, Replicas: r.replicas, Backup: h.CreatedAt}); err != nil {
+		if to, err = restore.Begin(ctx, r.nc, restore.Options{Ends: h.Ends, Placement: h.Placement, Replicas: r.replicas, Backup: h.CreatedAt}); err != nil {
 			return t, err
 		}
 		folds, err := foldsjs.Open(ctx, r.nc, to, r.replicas)

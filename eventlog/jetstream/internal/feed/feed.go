@@ -1,0 +1,272 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+const (
+	// feedIdleLeast and feedIdleMost are after what time without a message a
+	// feed asks whether the log's last records are gone, doubled each time.
+	feedIdleLeast = 100 * time.Millisecond
+	feedIdleMost  = time.Second
+	// feedRetry is the pause before a consumer that was lost is made anew,
+	// doubled up to feedRetryMost.
+	feedRetry     = 50 * time.Millisecond
+	feedRetryMost = 2 * time.Second
+)
+
+// Feeds hand out whole partitions.
+type Feeds struct{ *store.Store }
+
+func New(records *store.Store) *Feeds { return &Feeds{records} }
+
+// Identity implements eventlog.Feed: it is told by when the streams were made.
+func (l *Feeds) Identity(ctx context.Context) (string, error) {
+	var b strings.Builder
+	for p := range l.Partitions() {
+		s, err := l.FindStream(ctx, layout.LogStream(p))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%s@%d ", layout.LogStream(p), s.CachedInfo().Created.UnixNano())
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// Spans implements eventlog.Feed.
+func (l *Feeds) Spans(ctx context.Context) ([]eventlog.Span, error) {
+	type reply struct {
+		p    int
+		ends eventlog.Span
+		err  error
+	}
+	n := l.Partitions()
+	answers := make(chan reply, n)
+	for p := range n {
+		ask := func() {
+			ends, err := l.ends(ctx, p)
+			answers <- reply{p, ends, err}
+		}
+		if !l.Spawn(ask) {
+			return nil, eventlog.ErrClosed
+		}
+	}
+	all := make([]eventlog.Span, n)
+	var failed error
+	for range all {
+		a := <-answers
+		all[a.p] = a.ends
+		failed = errors.Join(failed, a.err)
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return all, nil
+}
+
+// ends asks a partition's leader.
+func (l *Feeds) ends(ctx context.Context, p int) (eventlog.Span, error) {
+	var body struct {
+		link.Refusal
+		Config struct {
+			Metadata map[string]string `json:"metadata"`
+		} `json:"config"`
+		State struct {
+			First uint64 `json:"first_seq"`
+			Last  uint64 `json:"last_seq"`
+		} `json:"state"`
+	}
+	if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(p), struct{}{}, &body); err != nil {
+		return eventlog.Span{}, fmt.Errorf("jetstream: ends: %w", err)
+	}
+	return eventlog.Span{First: max(body.State.First, 1), Last: body.State.Last, Begins: streams.BeginsWith(body.Config.Metadata)}, nil
+}
+
+// errFeedLost: the consumer does not answer any more.
+var errFeedLost = errors.New("jetstream: the feed's consumer is lost")
+
+// Feed implements eventlog.Feed, with one consumer on the server. It makes a
+// consumer that was lost anew, and gives up when it does not get on for 20 s.
+func (l *Feeds) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Fed, error] {
+	return func(yield func(eventlog.Fed, error) bool) {
+		f := &feeder{log: l, partition: partition, at: from, patience: link.LeaderPatience, yield: yield}
+		f.feed(ctx)
+	}
+}
+
+// feeder hands out one partition.
+type feeder struct {
+	log       *Feeds
+	partition int
+	at        uint64        // the last position that was handed out
+	patience  time.Duration // how long it may not get on
+	well      time.Time     // when it got on, or had nothing to hand out
+	yield     func(eventlog.Fed, error) bool
+}
+
+// feed hands out until there is a reason to end.
+func (f *feeder) feed(ctx context.Context) {
+	f.well = time.Now()
+	for wait := feedRetry; ; wait = min(2*wait, feedRetryMost) {
+		before := f.at
+		err := f.run(ctx)
+		_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
+		switch {
+		case errors.Is(err, link.ErrStopped):
+			return
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case f.log.IsClosed():
+			err = eventlog.ErrClosed
+		case !ahead && time.Since(f.well) < f.patience:
+			if f.at > before {
+				wait = feedRetry
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			case <-f.log.Closed:
+			}
+			continue
+		}
+		f.yield(eventlog.Fed{}, err)
+		return
+	}
+}
+
+// run hands out until something goes wrong.
+func (f *feeder) run(ctx context.Context) error {
+	ends, err := f.log.ends(ctx, f.partition)
+	if err != nil {
+		return err
+	}
+	if f.at > ends.Last {
+		return &eventlog.CursorAheadError{Cursor: f.at, Head: ends.Last}
+	}
+	c, err := f.log.openFeed(ctx, f.partition, f.at+1)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	idle := feedIdleLeast
+	for {
+		m, err := c.next(ctx, idle)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			idle = min(2*idle, feedIdleMost)
+			if err := f.mark(ctx, c); err != nil {
+				return err
+			}
+			continue
+		}
+		idle = feedIdleLeast
+		more, err := f.hand(ctx, m)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return link.ErrStopped
+		}
+	}
+}
+
+// hand yields one message, unless mark was ahead of it: then it is gone.
+func (f *feeder) hand(ctx context.Context, m *feedMessage) (more bool, err error) {
+	if m.Sequence <= f.at {
+		return true, nil
+	}
+	fed := eventlog.Fed{Previous: m.Previous, Linked: m.Linked, Record: m.Record}
+	fed.Session, _ = layout.SessionID(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
+	if stray, err := f.log.Stray(ctx, fed.Session, f.partition); err != nil {
+		return false, err
+	} else if stray {
+		f.at = m.Sequence
+		return f.tell(eventlog.Fed{Record: eventlog.Record{Sequence: f.at}}), nil
+	}
+	if m.Blob != "" {
+		fed.Payload, fed.Err = f.log.LoadBlob(ctx, fed.Session, m.Blob)
+		if ctx.Err() != nil {
+			return true, nil // run sees that it is over; this one was not handed out
+		}
+	}
+	f.at = m.Sequence
+	return f.tell(fed), nil
+}
+
+// tell yields, for as long as the reader likes.
+func (f *feeder) tell(fed eventlog.Fed) bool {
+	more := f.yield(fed, nil)
+	f.well = time.Now()
+	return more
+}
+
+// mark hands out the log's last position if the record there is gone: no
+// message would tell it.
+func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
+	ends, err := f.log.ends(ctx, f.partition)
+	if err != nil {
+		return err
+	}
+	if ends.Last < f.at {
+		return &eventlog.CursorAheadError{Cursor: f.at, Head: ends.Last}
+	}
+	if ends.Last == f.at {
+		f.well = time.Now()
+		return nil
+	}
+	stream, every := layout.LogStream(f.partition), fmt.Sprintf("%s%d.*", layout.LogSubjects, f.partition)
+	last, err := f.log.LastMessage(ctx, stream, every)
+	if err != nil && !errors.Is(err, link.ErrNoMessage) {
+		return err
+	}
+	if last.Sequence > f.at {
+		if c.silent() {
+			return errFeedLost
+		}
+		return nil // it is on its way
+	}
+	f.at = ends.Last
+	if !f.tell(eventlog.Fed{Record: eventlog.Record{Sequence: f.at}}) {
+		return link.ErrStopped
+	}
+	return nil
+}
+
+// openFeed makes a consumer that begins at a position.
+func (l *Feeds) openFeed(ctx context.Context, partition int, from uint64) (*feedConsumer, error) {
+	var info *natsjs.ConsumerInfo
+	err := link.Settle(ctx, l.Conn, func(ctx context.Context) error {
+		c, err := l.JS.CreateConsumer(ctx, layout.LogStream(partition), natsjs.ConsumerConfig{
+			Description:       "helixd: feed of a node's read models",
+			DeliverPolicy:     natsjs.DeliverByStartSequencePolicy,
+			OptStartSeq:       from,
+			AckPolicy:         natsjs.AckNonePolicy,
+			InactiveThreshold: streams.FeedForgotten,
+			MemoryStorage:     true,
+			Replicas:          1,
+		})
+		if err == nil {
+			info = c.CachedInfo()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: feed: %w", err)
+	}
+	return newFeedConsumer(l.Store, info)
+}

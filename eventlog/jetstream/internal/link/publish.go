@@ -1,0 +1,184 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+)
+
+const (
+	// maxOpenBatches is how many atomic batches a node has open on a stream. The
+	// server takes 50 from all nodes together; a batch beyond that is refused, and
+	// sent again.
+	maxOpenBatches = 8
+	// Pauses before what the server refused for the moment is sent again.
+	MinRefusedPause = time.Millisecond
+	MaxRefusedPause = 20 * time.Millisecond
+	// AnswerTimeout is how long one try waits for its answer where that may be
+	// lost; what became of it is then looked up.
+	AnswerTimeout = 5 * time.Second
+	// replicatedTimeout is AnswerTimeout of an append on several servers, where
+	// what comes between two leaders is dropped.
+	replicatedTimeout = 2 * time.Second
+)
+
+// pubAck is JetStream's answer to a publish.
+type pubAck struct {
+	Sequence uint64    `json:"seq"`
+	Count    int       `json:"count"` // of an atomic batch
+	Error    *APIError `json:"error"`
+}
+
+// parseAck reads an answer. Nearly all are of one form, which needs no JSON
+// decoder: on the path of every append that counts.
+func parseAck(b []byte) (ack pubAck, err error) {
+	if rest, ok := bytes.CutPrefix(b, []byte(`{"stream":"HELIX_`)); ok {
+		if _, number, ok := bytes.Cut(rest, []byte(`","seq":`)); ok && bytes.IndexByte(number, '}') == len(number)-1 {
+			n, err := strconv.ParseUint(string(number[:len(number)-1]), 10, 64)
+			if err == nil {
+				return pubAck{Sequence: n}, nil
+			}
+		}
+	}
+	err = json.Unmarshal(b, &ack)
+	return ack, err
+}
+
+// BoundBatches bounds the atomic batches that are open on streams whose subjects begin with these.
+func (l *Link) BoundBatches(subjects ...string) {
+	for _, s := range subjects {
+		l.batches[s] = make(chan struct{}, maxOpenBatches)
+	}
+}
+
+// Publish stores messages, and returns when they are as durable as the log says: one by
+// a plain publish, several by an atomic batch.
+// It returns the last one's sequence. A batch that the server refuses, because
+// too many are open or because a part was lost, is sent again.
+func (l *Link) Publish(ctx context.Context, messages []*nats.Msg) (last uint64, err error) {
+	if l.Opts.Hook == nil {
+		last, err = l.send(ctx, messages)
+	} else {
+		err = l.Opts.Hook(ctx, "publish "+messages[0].Subject, func(ctx context.Context) error {
+			last, err = l.send(ctx, messages)
+			return err
+		})
+	}
+	if err == nil {
+		err = l.awaitStored(ctx, messages[0], last)
+	}
+	return last, err
+}
+
+func (l *Link) send(ctx context.Context, messages []*nats.Msg) (uint64, error) {
+	began := time.Now()
+	for pause := MinRefusedPause; ; pause = min(2*pause, MaxRefusedPause) {
+		last, err := l.SendOnce(ctx, messages)
+		if !errors.Is(err, ErrBatchRefused) {
+			return last, err
+		}
+		if time.Since(began) > LeaderPatience {
+			return 0, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
+		}
+		if err := l.Rest(ctx, pause); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Rest waits for about pause, or for the end of ctx or of the log.
+func (l *Link) Rest(ctx context.Context, pause time.Duration) error {
+	t := time.NewTimer(pause + rand.N(pause)) // not in step with others that were refused
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.Closed:
+		return eventlog.ErrClosed
+	}
+}
+
+func (l *Link) SendOnce(ctx context.Context, messages []*nats.Msg) (uint64, error) {
+	last := messages[len(messages)-1]
+	if len(messages) > 1 {
+		open := l.batches[last.Subject[:strings.LastIndexByte(last.Subject, '.')]]
+		select {
+		case open <- struct{}{}:
+			defer func() { <-open }()
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-l.Closed:
+			return 0, eventlog.ErrClosed
+		}
+		if err := l.sendAllButLast(messages); err != nil {
+			return 0, transportError(err)
+		}
+	} else { // it may have been in a batch that was refused
+		for _, name := range []string{wire.HeaderBatchID, wire.HeaderBatchSequence, wire.HeaderBatchCommit} {
+			delete(last.Header, name)
+		}
+	}
+	answer, err := l.Request(ctx, last, l.Opts.answerTimeout())
+	if err != nil {
+		return 0, transportError(err)
+	}
+	ack, err := parseAck(answer.Data)
+	if err != nil {
+		return 0, fmt.Errorf("%w: answer: %w", eventlog.ErrOutcomeUnknown, err)
+	}
+	if ack.Error != nil {
+		return 0, appendError(ack.Error)
+	}
+	if len(messages) > 1 && ack.Count != len(messages) {
+		return 0, fmt.Errorf("jetstream: batch of %d was stored as %d", len(messages), ack.Count)
+	}
+	return ack.Sequence, nil
+}
+
+// StoreMessage publishes one message. While nobody is there to take it, as on a
+// cluster whose servers have not all heard of a new stream, it is sent again.
+func (l *Link) StoreMessage(ctx context.Context, m *nats.Msg) (uint64, error) {
+	began := time.Now()
+	for {
+		at, err := l.Publish(ctx, []*nats.Msg{m})
+		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) > LeaderPatience {
+			return at, err
+		}
+		select {
+		case <-time.After(settleLeast):
+		case <-ctx.Done():
+			return 0, err
+		}
+	}
+}
+
+// sendAllButLast makes messages an atomic batch under a fresh id.
+func (l *Link) sendAllButLast(messages []*nats.Msg) error {
+	id := nats.NewInbox()[len(nats.InboxPrefix):]
+	for i, m := range messages {
+		m.Header[wire.HeaderBatchID] = []string{id}
+		m.Header[wire.HeaderBatchSequence] = []string{strconv.Itoa(i + 1)}
+		delete(m.Header, wire.HeaderBatchCommit)
+		if i == len(messages)-1 {
+			m.Header[wire.HeaderBatchCommit] = []string{"1"}
+			return nil
+		}
+		if err := l.Conn.PublishMsg(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}

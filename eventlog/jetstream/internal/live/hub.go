@@ -1,0 +1,267 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+const (
+	// feedBuffer is how many messages of a session may wait for this node to
+	// hand them out. More are dropped and read from the log again.
+	feedBuffer = 64
+	// readerBuffer is how many records a reader may leave unread. More are
+	// not kept for it: it reads them from the log.
+	readerBuffer = 64
+)
+
+// hub hands the live records of a partition's sessions to this node's readers: one
+// subscription a session, however many follow it.
+type hub struct {
+	log       *store.Store
+	partition int
+
+	mu            sync.Mutex
+	subscriptions map[string]*subscription // by session
+	known         uint64                   // the partition's last sequence, as of the last check
+}
+
+// subscription is the subscription of one session.
+type subscription struct {
+	session string
+	ready   chan struct{} // closed when the server knows the subscription, or err is set
+	err     error
+	stop    chan struct{} // closed when the last reader has left
+	sub     *nats.Subscription
+	live    chan *nats.Msg
+	last    atomic.Uint64 // the last record that came live
+	check   feedCheck
+	// delivered is the last record that deliver has handed out.
+	delivered atomic.Uint64
+
+	mu        sync.Mutex
+	followers map[*follower]struct{}
+}
+
+// follower is a follower's place at a feed. It never holds up the feed: what
+// does not fit is left out, and behind says so.
+type follower struct {
+	records chan *liveRecord
+	behind  atomic.Bool   // there is more in the log than came through records
+	wake    chan struct{} // tells a waiting reader to look at behind
+}
+
+// liveRecord is a record and its predecessor's sequence.
+type liveRecord struct {
+	eventlog.Record
+	previous uint64
+}
+
+func newHub(l *store.Store, partition int) *hub {
+	return &hub{log: l, partition: partition, subscriptions: map[string]*subscription{}}
+}
+
+func (l *Live) hubOf(session string) *hub { return l.hubs[l.PartitionOf(session)] }
+
+// join returns a reader of everything that the session gets from now on. The
+// caller leaves with the returned function.
+func (h *hub) join(ctx context.Context, session string) (*follower, func(), error) {
+	r := &follower{records: make(chan *liveRecord, readerBuffer), wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	f := h.subscriptions[session]
+	if f == nil {
+		f = &subscription{
+			session: session, ready: make(chan struct{}), stop: make(chan struct{}),
+			live: make(chan *nats.Msg, feedBuffer), followers: map[*follower]struct{}{},
+		}
+		if !h.log.Spawn(func() { h.open(f) }) {
+			h.mu.Unlock()
+			return nil, nil, eventlog.ErrClosed
+		}
+		h.subscriptions[session] = f
+		h.log.Metrics.Subscribed(1)
+	}
+	f.mu.Lock()
+	f.followers[r] = struct{}{}
+	f.mu.Unlock()
+	h.mu.Unlock()
+
+	leave := func() { h.leave(f, r) }
+	select {
+	case <-f.ready:
+		if f.err != nil {
+			leave()
+			return nil, nil, f.err
+		}
+		return r, leave, nil
+	case <-ctx.Done():
+		leave()
+		return nil, nil, context.Cause(ctx)
+	}
+}
+
+func (h *hub) leave(f *subscription, r *follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.followers, r)
+	if len(f.followers) == 0 && h.subscriptions[f.session] == f {
+		h.drop(f)
+		close(f.stop)
+	}
+}
+
+// drop removes a feed that is there. The caller has the lock.
+func (h *hub) drop(f *subscription) {
+	delete(h.subscriptions, f.session)
+	h.log.Metrics.Subscribed(-1)
+}
+
+// open subscribes and has run do the rest, in a goroutine of its own: what
+// talks to the server needs a deep stack, and there is one run a session. A
+// feed that can't subscribe takes no more readers.
+func (h *hub) open(f *subscription) {
+	err := h.subscribe(f)
+	if err == nil && !h.log.Spawn(func() { h.run(f) }) {
+		err = eventlog.ErrClosed
+	}
+	if err == nil {
+		return
+	}
+	h.mu.Lock()
+	f.err = err
+	if h.subscriptions[f.session] == f {
+		h.drop(f)
+	}
+	h.mu.Unlock()
+	close(f.ready)
+}
+
+// run hands out until the last reader has left.
+func (h *hub) run(f *subscription) {
+	defer f.sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
+	h.mu.Lock()
+	f.check = feedCheck{mark: h.known, asked: time.Now()} // readers read from the log what precedes
+	h.mu.Unlock()
+	back := h.log.Reconnected()
+	close(f.ready)
+	dropped := 0
+	for {
+		// The client drops what comes in while the buffer is full. If these
+		// were the last messages, no later one shows the gap.
+		if len(f.live) == 0 {
+			if n, err := f.sub.Dropped(); err == nil && n != dropped {
+				dropped = n
+				f.allBehind()
+			}
+		}
+		select {
+		case m := <-f.live:
+			r, err := wire.RecordOf(m.Header, m.Data)
+			if err != nil {
+				f.allBehind() // whatever that was, the log knows better
+				continue
+			}
+			if r.Sequence <= f.delivered.Load() {
+				continue // it is this node's own
+			}
+			f.last.Store(r.Sequence)
+			if r.Blob != "" {
+				f.allBehind() // each fetches it when it gets there
+				continue
+			}
+			r.Entry = r.DecodeOnce() // for all readers
+			f.handOut(&liveRecord{Record: r.Record, previous: wire.LastSequence(m.Header)})
+		case <-back:
+			back = h.log.Reconnected() // first: the next one may come meanwhile
+			f.allBehind()
+		case <-f.stop:
+			return
+		case <-h.log.Closed:
+			return
+		}
+	}
+}
+
+func (h *hub) subscribe(f *subscription) error {
+	var err error
+	if f.sub, err = h.log.Conn.ChanSubscribe(layout.LiveSubject(f.session), f.live); err != nil {
+		return fmt.Errorf("jetstream: follow: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), link.LeaderPatience)
+	defer cancel()
+	if err := h.log.Conn.FlushWithContext(ctx); err != nil {
+		f.sub.Unsubscribe() //nolint:errcheck // the flush's error counts
+		return fmt.Errorf("jetstream: follow: %w", err)
+	}
+	return nil
+}
+
+// deliver hands an append of this node to its followers of the session, and returns how
+// many subscriptions they share: none or one.
+func (h *hub) deliver(a *store.PendingAppend, last uint64, now time.Time) (subscriptions int) {
+	h.mu.Lock()
+	f := h.subscriptions[a.Session]
+	h.mu.Unlock()
+	if f == nil {
+		return 0
+	}
+	at, previous := last+1-uint64(len(a.Records)), a.Expected
+	for _, r := range a.Records {
+		r.Sequence, r.Time = at, now
+		link.Raise(&f.last, at)
+		link.Raise(&f.delivered, at)
+		if r.Blob != "" {
+			f.allBehind() // each fetches it when it gets there
+		} else {
+			f.handOut(&liveRecord{Record: r.Record, previous: previous})
+		}
+		at, previous = at+1, at
+	}
+	select {
+	case <-f.ready:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func (f *subscription) handOut(r *liveRecord) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for to := range f.followers {
+		select {
+		case to.records <- r:
+		default:
+			to.fallBehind()
+		}
+	}
+}
+
+// allBehind sends all readers to the log.
+func (f *subscription) allBehind() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for r := range f.followers {
+		r.fallBehind()
+	}
+}
+
+func (r *follower) fallBehind() {
+	r.behind.Store(true)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,237 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/integration/testkit"
+)
+
+// A follower that does not read while more arrives than it buffers hears of
+// the rest at once, although nothing comes behind it: it needs no idle check.
+func TestFollowerCatchesUpWithDropped(t *testing.T) {
+	t.Parallel()
+	l := openUnchecked(t, link.Options{})
+	last := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 1))
+	const n = 1000
+	var seen uint64
+	for r, err := range l.Follow(t.Context(), "s", last-1) {
+		require.NoError(t, err)
+		seen++
+		require.Equal(t, seen, r.Sequence)
+		switch seen {
+		case 1:
+			last = storetest.Appended(t, l, "s", last, storetest.TextEntries("live", 1))
+		case 2: // now it is live and stands still
+			for range n / 100 {
+				last = storetest.Appended(t, l, "s", last, storetest.TextEntries("x", 100))
+			}
+		}
+		if seen == n+2 {
+			break
+		}
+	}
+}
+
+// deafened follows the session "s", and has this node hear nothing of it.
+func deafened(t *testing.T, l *followed, from uint64) (heard <-chan eventlog.Record) {
+	records := make(chan eventlog.Record, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		for r, err := range l.Follow(ctx, "s", from) {
+			if err != nil {
+				close(records)
+				return
+			}
+			records <- r
+		}
+	}()
+	<-records // it has joined
+	h := l.live.hubOf("s")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.NoError(t, h.subscriptions["s"].sub.Unsubscribe())
+	return records
+}
+
+// The live message of a session's last record is lost, without a reconnect: as when
+// a leader dies before it republishes it, or a route between two servers breaks. A
+// check finds it, however long the session was silent; the second one at the latest.
+func TestALostLastRecordIsFound(t *testing.T) {
+	t.Parallel()
+	require.Less(t, 2*checkEvery, 2*time.Second)
+	for name, settle := range map[string]func(l *followed){
+		"in the log": func(*followed) {},
+		"its predecessors are purged": func(l *followed) {
+			_, err := l.Purge(t.Context(), storetest.PurgeNow)
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openUnchecked(t, link.Options{})
+			head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 20))
+			other := storetest.Appended(t, l, "other", 0, storetest.TextEntries("x", 1))
+			heard := deafened(t, l, head-1)
+			settle(l)
+			for range 20 { // others' records say nothing about this one
+				l.live.hubOf("s").check()
+				other = storetest.Appended(t, l, "other", other, storetest.TextEntries("x", 1))
+			}
+			require.Empty(t, heard)
+			for range 3 {
+				lost := storetest.Appended(t, l, "s", head, storetest.TextEntries("y", 1))
+				l.live.hubOf("s").check()
+				l.live.hubOf("s").check()
+				require.Equal(t, lost, (<-heard).Sequence)
+				head = lost
+			}
+			require.Empty(t, heard)
+		})
+	}
+}
+
+// Of a session that is erased while its followers hear nothing there is no newer
+// record. They learn of it within a minute.
+func TestALostErasureIsFound(t *testing.T) {
+	t.Parallel()
+	l := openUnchecked(t, link.Options{})
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 2))
+	heard := deafened(t, l, head-1)
+	h := l.live.hubOf("s")
+	h.check()
+	_, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	h.mu.Lock()
+	if f := h.subscriptions["s"]; f != nil { // else its follower has heard already
+		f.check.asked = time.Now().Add(-askEvery)
+	}
+	h.mu.Unlock()
+	h.check()
+	_, open := <-heard
+	require.False(t, open)
+}
+
+// What a check of many silent sessions costs: one request where the partition is
+// silent, and one more for each 200 of them where it is not, or three where a purge
+// has left nothing of them in the log.
+func TestAChecksCost(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	for name, perMany := range map[string]uint64{"in the log": 1, "purged": 3} {
+		t.Run(name, func(t *testing.T) { aChecksCost(t, perMany) })
+	}
+}
+
+func aChecksCost(t *testing.T, perMany uint64) {
+	l := openUnchecked(t, link.Options{Partitions: 1})
+	h := l.live.hubs[0]
+	const sessions = 450
+	for i := range sessions {
+		session := fmt.Sprint("s", i)
+		storetest.Appended(t, l, session, 0, storetest.TextEntries("x", 1))
+		_, leave, err := h.join(t.Context(), session)
+		require.NoError(t, err)
+		t.Cleanup(leave)
+	}
+	if perMany > 1 {
+		_, err := l.Purge(t.Context(), storetest.PurgeNow)
+		require.NoError(t, err)
+	}
+	other := storetest.Appended(t, l, "other", 0, storetest.TextEntries("x", 1))
+	h.check()
+	h.check()
+	// The log's own upkeep uses the connection, too, every few seconds: the least
+	// of some counts is without it.
+	requests := func(before func()) uint64 {
+		least := uint64(math.MaxUint64)
+		for range 5 {
+			before()
+			sent := l.Conn.Stats().OutMsgs
+			h.check()
+			least = min(least, l.Conn.Stats().OutMsgs-sent)
+		}
+		return least
+	}
+	silent := func() {}
+	require.EqualValues(t, 1, requests(silent))
+	require.Equal(t, 1+3*perMany, requests(func() { other = storetest.Appended(t, l, "other", other, storetest.TextEntries("x", 1)) }))
+	h.check()
+	require.EqualValues(t, 1, requests(silent))
+}
+
+// While there is no connection a check asks nothing: what it asked would wait in the
+// client's buffer, which appends need, and go to the server all at once.
+func TestNothingIsCheckedWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	l := openFollowed(t, unchecked(t), nc, link.Options{})
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 1))
+	deafened(t, l, head-1)
+	srv.Stop()
+	require.Eventually(t, func() bool { return !nc.IsConnected() }, time.Minute, time.Millisecond)
+	before := nc.Stats().OutMsgs
+	l.live.hubOf("s").check()
+	require.Equal(t, before, nc.Stats().OutMsgs)
+}
+
+// What was lost before a reconnect is found after it, also where one follows
+// another.
+func TestEveryReconnectIsHandled(t *testing.T) {
+	t.Parallel()
+	l := openUnchecked(t, link.Options{})
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 1))
+	heard := deafened(t, l, head-1)
+	for range 200 {
+		head = storetest.Appended(t, l, "s", head, storetest.TextEntries("y", 1))
+		l.NoteReconnect()
+		require.Equal(t, head, (<-heard).Sequence)
+	}
+}
+
+// unchecked is the context of a log that does not look for lost records.
+func unchecked(t *testing.T) context.Context {
+	return link.WithTuning(t.Context(), link.Tuning{CheckEvery: time.Hour})
+}
+
+// followed is a log that can be followed.
+type followed struct {
+	*maintenance.Maintenance
+	live *Live
+}
+
+func (f *followed) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
+	return f.live.Follow(ctx, session, from)
+}
+
+func openFollowed(t *testing.T, ctx context.Context, nc *nats.Conn, o link.Options) *followed {
+	t.Helper()
+	l, err := maintenance.Open(ctx, nc, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	f := &followed{l, New(l.Store)}
+	f.live.Start()
+	return f
+}
+
+func openUnchecked(t *testing.T, o link.Options) *followed {
+	t.Helper()
+	return openFollowed(t, unchecked(t), storetest.Connect(t), o)
+}

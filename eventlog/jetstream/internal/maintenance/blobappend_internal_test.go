@@ -1,0 +1,116 @@
+package maintenance
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// TestAPayloadOfAnErasedSessionIsNotReliedOn: a part of a large payload is stored when its session
+// was erased and created again. The next append has the same payload. The part is then removed, by
+// its sender or with the erasure's mark, and the append keeps its payload.
+func TestAPayloadOfAnErasedSessionIsNotReliedOn(t *testing.T) {
+	t.Parallel()
+	large := storetest.TextEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("x"), store.InlineBytes+1)
+	for _, killed := range []bool{false, true} {
+		l := openLog(t, link.Options{})
+		old := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 1))
+		sent := false
+		late := openHooked(t, l.Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
+			switch {
+			case sent && killed:
+				return errKilled
+			case sent || !strings.HasPrefix(point, "publish helix.blob."):
+				return do(ctx)
+			}
+			sent = true
+			ctx = context.WithoutCancel(ctx)
+			_, err := l.Erase(ctx, "s")
+			require.NoError(t, err)
+			head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 1))
+			err = do(ctx)
+			storetest.Appended(t, l, "s", head, large)
+			return err
+		})
+		_, err := late.Append(t.Context(), "s", old, large)
+		require.Error(t, err)
+		require.True(t, sent)
+		for range 3 {
+			require.NoError(t, finishAt(t.Context(), l, "s", time.Now().Add(store.DoneFor+time.Minute)))
+		}
+		e, err := l.ErasingOf(t.Context(), "s")
+		require.NoError(t, err)
+		require.Zero(t, e.At)
+		storetest.RequireRecords(t, l, "s", append(storetest.TextEntries("new", 1), large...))
+		l.Close()
+	}
+}
+
+// TestAnAppendThatFailsReopensNoErasure: an erasure, which is done, has removed the parts that the
+// append stored. So there is nothing to overwrite, which the servers would have to report again.
+func TestAnAppendThatFailsReopensNoErasure(t *testing.T) {
+	t.Parallel()
+	l, _ := openSyncing(t, t.TempDir())
+	old := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 1))
+	large := storetest.TextEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("x"), store.InlineBytes+1)
+	var before *store.Erasing
+	erase := func(ctx context.Context) {
+		_, err := l.Erase(ctx, "s")
+		require.NoError(t, err)
+		before, err = l.ErasingOf(ctx, "s")
+		require.NoError(t, err)
+		require.True(t, before.Done)
+	}
+	late, err := Open(withHook(t.Context(), func(ctx context.Context, point string, do func(context.Context) error) error {
+		if strings.HasPrefix(point, "publish helix.log.") {
+			erase(context.WithoutCancel(ctx))
+		}
+		return do(ctx)
+	}), l.Conn, link.Options{Durability: l.Opts.Durability, Server: l.Opts.Server})
+	require.NoError(t, err)
+	defer late.Close()
+	_, err = late.Append(t.Context(), "s", old, large)
+	require.Error(t, err)
+	after, err := l.ErasingOf(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// TestAnAppendToAForgottenSessionStoresNoPayload: it is to follow a record of a session that was
+// erased, and the erasure's mark is gone: nobody would look for the payload of a sender that dies.
+func TestAnAppendToAForgottenSessionStoresNoPayload(t *testing.T) {
+	t.Parallel()
+	large := storetest.TextEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("secret"), store.InlineBytes)
+	for name, recreated := range map[string]bool{"free": false, "created again": true} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, link.Options{})
+			old := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 1))
+			_, err := l.Erase(t.Context(), "s")
+			require.NoError(t, err)
+			requireForgotten(t, l, "s")
+			if recreated {
+				storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 1))
+			}
+			dead := openHooked(t, l.Conn, killedAfter("publish helix.blob.", func(context.Context) {}))
+			_, err = dead.Append(t.Context(), "s", old, large)
+			var conflict *eventlog.ConflictError
+			require.ErrorAs(t, err, &conflict)
+			parts, err := l.FirstFrom(t.Context(), layout.BlobStream, l.BlobPrefix("s")+">", 1)
+			require.NoError(t, err)
+			require.Zero(t, parts)
+		})
+	}
+}

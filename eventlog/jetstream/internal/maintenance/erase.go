@@ -1,0 +1,189 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// Maintenance erases sessions, and removes from the log what segments hold.
+type Maintenance struct {
+	*segments
+	done      doneMarks
+	forgetFor time.Duration // forgetBudget
+
+	mu     sync.Mutex
+	leftAt time.Time // when markLeftBlobs was called
+}
+
+// Open opens the log on nc, but for what followers and read models get, see jetstream.Open.
+// ready are called before the log seals anything or grows.
+func Open(ctx context.Context, nc *nats.Conn, o link.Options, ready ...func(*Maintenance)) (_ *Maintenance, err error) {
+	conn, err := link.New(ctx, nc, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	set, err := streams.Open(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	l := New(newSegments(store.New(set)))
+	if !conn.Opts.ReadOnly {
+		if err := l.dropAllOrphanSegments(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.Store.Start(ctx); err != nil {
+		return nil, err
+	}
+	for _, f := range ready {
+		f(l)
+	}
+	l.segments.start()
+	conn.WatchConnection()
+	set.StartGrowth()
+	if !conn.Opts.ReadOnly {
+		if err := l.WatchHolds(); err != nil {
+			return nil, fmt.Errorf("jetstream: %w", err)
+		}
+	}
+	if conn.Opts.Grow && conn.Opts.Partitions > l.Partitions() {
+		if err := l.Grow(ctx, conn.Opts.Partitions); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func New(s *segments) *Maintenance {
+	return &Maintenance{segments: s, forgetFor: forgetBudget}
+}
+
+// Erase implements eventlog.Log. A message on helix.erased.<p>.<S> says that the
+// session is to be erased, see erasing. A record of type erased then fences it: it
+// is not found any more, and no append after another record succeeds. What is left
+// to do from then on, FinishErasures does if this call breaks off.
+func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	ctx, err := l.Frees(ctx)
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	fence, err := l.wantFence(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		fence, err = l.Fenced(ctx, session) // it may have been fenced since it was looked for
+	}
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return l.erased(ctx, session)
+	}
+	if errors.Is(err, wire.ErrDamaged) {
+		return l.eraseUnreadable(ctx, session)
+	}
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	return l.eraseTo(ctx, session, fence)
+}
+
+// eraseUnreadable erases a session whose last segment can't be unpacked, so that nobody knows its
+// head: all of it comes before the log's end, and is marked up to there. Errors: errDamaged, if
+// there is more of it that can't be read; the session stays wanted.
+func (l *Maintenance) eraseUnreadable(ctx context.Context, session string) (eventlog.Erasure, error) {
+	end, err := l.LastOf(ctx, layout.LogStream(l.PartitionOf(session)))
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	if err := l.Want(ctx, session, end); err != nil {
+		return eventlog.Erasure{}, err
+	}
+	e, err := l.ErasingOf(ctx, session)
+	if err == nil && e.Head > 0 {
+		_, err = l.finishWanted(ctx, session, e)
+	}
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	return l.erased(ctx, session)
+}
+
+// wantFence is fence behind a mark, so that the erasure goes on if this process ends.
+func (l *Maintenance) wantFence(ctx context.Context, session string) (uint64, error) {
+	if at, err := l.Fenced(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
+		return at, err
+	}
+	head, err := l.Head(ctx, session)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.Want(ctx, session, head); err != nil {
+		return 0, err
+	}
+	return l.fence(ctx, session)
+}
+
+// fence returns the sequence of the session's erased record, which it appends if no node
+// has, to the session that the mark names: meanwhile that one may have been erased, and the
+// id be in use again. Errors: ErrSessionNotFound, if the marked session is not there.
+func (l *Maintenance) fence(ctx context.Context, session string) (uint64, error) {
+	held, release := ctx, func() {}
+	defer func() { release() }()
+	for {
+		if at, err := l.Fenced(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return at, err
+		}
+		head, err := l.Head(ctx, session)
+		if err != nil {
+			return 0, err
+		}
+		// In this order: the append fails if the session at head is gone by then.
+		if wanted, err := l.wanted(ctx, session, head); err != nil {
+			return 0, err
+		} else if !wanted {
+			return 0, eventlog.ErrSessionNotFound
+		}
+		erased, err := eventlog.NewFact(session, &eventlog.Erased{FactBase: eventlog.FactBase{
+			SessionID: session, Timestamp: time.Now().UnixMilli(),
+		}}, eventlog.Labels{})
+		if err != nil {
+			return 0, err
+		}
+		_, err = l.Append(held, session, head, []eventlog.Entry{erased})
+		_, conflict := errors.AsType[*eventlog.ConflictError](err)
+		if err != nil && !conflict && !errors.Is(err, eventlog.ErrOutcomeUnknown) && !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return 0, fmt.Errorf("jetstream: erase: %w", err)
+		}
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		if conflict {
+			var next func()
+			held, next = l.Hold(ctx, session)
+			release()
+			release = next
+		}
+	}
+}
+
+// wanted reports whether a mark says that the session with the given head is to be erased.
+func (l *Maintenance) wanted(ctx context.Context, session string, head uint64) (bool, error) {
+	e, err := l.ErasingOf(ctx, session)
+	if err != nil || e.Head == 0 || e.Head == head {
+		return err == nil && e.Head > 0, err
+	}
+	return l.Lives(ctx, session, e.Head)
+}

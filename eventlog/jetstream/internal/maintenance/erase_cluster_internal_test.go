@@ -1,0 +1,121 @@
+package maintenance
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/deployment"
+)
+
+// TestAnErasureEndsOnMoreServersThanReplicas: a session's streams are not all on the
+// same servers of a cluster.
+func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster takes its time")
+	}
+	t.Parallel()
+	addresses, err := deployment.FreeAddresses(4)
+	require.NoError(t, err)
+	var routes []string
+	for _, address := range addresses {
+		routes = append(routes, "nats://"+address)
+	}
+	var logs [4]*Maintenance
+	errs := make([]error, len(logs))
+	var wg sync.WaitGroup
+	for i, address := range addresses {
+		wg.Go(func() {
+			srv, err := embed.Start(t.Context(), embed.Options{
+				DataDir: t.TempDir(), Name: fmt.Sprint("n", i), Cluster: &embed.Cluster{Listen: address, Routes: routes},
+			})
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			t.Cleanup(srv.Stop)
+			nc, err := srv.Connect()
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			t.Cleanup(nc.Close)
+			if logs[i], errs[i] = Open(t.Context(), nc, link.Options{Partitions: 1, Replicas: 3, Server: srv}); errs[i] == nil {
+				t.Cleanup(func() { logs[i].Close() })
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	l := logs[0]
+	on := func(stream string) []string {
+		s, err := l.FindStream(t.Context(), stream)
+		require.NoError(t, err)
+		return slices.Sorted(slices.Values(streams.ServersOf(s.CachedInfo())))
+	}
+	if before := on(layout.SegmentStream(0)); slices.Equal(before, on(layout.LogStream(0))) {
+		what, _ := json.Marshal(map[string]string{"peer": before[0]})
+		m, err := l.Conn.Request("$JS.API.STREAM.PEER.REMOVE."+layout.SegmentStream(0), what, 10*time.Second)
+		require.NoError(t, err)
+		require.NotContains(t, string(m.Data), "error")
+		require.Eventually(t, func() bool {
+			now := on(layout.SegmentStream(0))
+			return len(now) == 3 && !slices.Contains(now, before[0])
+		}, time.Minute, 50*time.Millisecond)
+	}
+
+	// What an older version has left is done when each server has said so.
+	_, err = l.StoreMessage(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("old", 0), Header: nats.Header{}})
+	require.NoError(t, err)
+	n, err := l.FinishErasures(t.Context(), true)
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	// So is a segment that came when all had said so of the rest.
+	storetest.Appended(t, l, "late", 0, storetest.TextEntries("x", 3))
+	fence, err := l.wantFence(t.Context(), "late")
+	require.NoError(t, err)
+	mark, err := l.beginAt(t.Context(), "late", fence)
+	require.NoError(t, err)
+	_, err = l.RemoveAll(t.Context(), "late", mark)
+	require.NoError(t, err)
+	for _, other := range logs {
+		require.NoError(t, other.Report(t.Context(), "late", mark))
+	}
+	_, err = l.StoreMessage(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("late", 0), Data: []byte("1"), Header: nats.Header{}})
+	require.NoError(t, err)
+	e, err := l.erased(t.Context(), "late")
+	require.NoError(t, err)
+	require.True(t, e.Pending)
+	require.NotEmpty(t, e.WaitsFor)
+
+	storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 30))
+	e, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		for i, l := range logs {
+			if _, err := l.FinishErasures(t.Context(), i == 0); err != nil {
+				t.Log(err)
+			}
+		}
+		mark, err := l.ErasingOf(t.Context(), "s")
+		if err != nil || mark.At == 0 || mark.Done {
+			return err == nil
+		}
+		e, err = l.Erase(t.Context(), "s")
+		return err == nil && !e.Pending
+	}, 40*time.Second, 100*time.Millisecond, "%+v", &e)
+}

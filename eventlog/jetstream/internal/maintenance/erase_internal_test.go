@@ -1,0 +1,392 @@
+package maintenance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// secondNode opens the log of l once more.
+func secondNode(t *testing.T, l *Maintenance) *Maintenance {
+	t.Helper()
+	other, err := Open(t.Context(), l.Conn, link.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { other.Close() })
+	return other
+}
+
+// TestAnotherNodesSealerBringsNothingErasedBack: a node that still holds an
+// erased session's records seals them when the session is there anew.
+func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
+	t.Parallel()
+	a := openLog(t, link.Options{})
+	b := secondNode(t, a)
+	storetest.Appended(t, b, "s", 0, storetest.TextEntries("secret", sealLeast))
+	storetest.Appended(t, a, "other", 0, storetest.TextEntries("x", 2*store.FewSequences)) // so that segments are looked at first
+	e, err := a.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.Erasure{Records: sealLeast}, e)
+	anew := storetest.TextEntries("new", 3)
+	storetest.Appended(t, a, "s", 0, anew)
+
+	sealer := b.sealerOf("s")
+	sealer.mu.Lock()
+	sealer.tails["s"].touched = time.Now().Add(-sealIdle)
+	sealer.mu.Unlock()
+	sealer.sweep(time.Now())
+	sealer.sealDue(t.Context())
+	storetest.RequireRecords(t, a, "s", anew)
+	require.NoError(t, a.Seal(t.Context(), "s"))
+	storetest.RequireRecords(t, a, "s", anew)
+}
+
+// TestALateEraserLeavesTheNewSession: two nodes erase the same session, one is
+// done and the session is created again before the other gets to work.
+func TestALateEraserLeavesTheNewSession(t *testing.T) {
+	t.Parallel()
+	a := openLog(t, link.Options{})
+	b := secondNode(t, a)
+	storetest.Appended(t, a, "s", 0, storetest.TextEntries("old", 10))
+	fenceOnly(t, b, "s")
+
+	anew := storetest.TextEntries("new", 10)
+	last, steps := uint64(0), 0
+	b = openHooked(t, a.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error {
+		if steps++; steps == 2 { // it has found the fence
+			_, err := a.Erase(context.WithoutCancel(ctx), "s")
+			require.NoError(t, err)
+			last = storetest.Appended(t, a, "s", 0, anew)
+			require.NoError(t, a.Seal(t.Context(), "s"))
+		}
+		return do(ctx)
+	})
+	_, err := b.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+
+	storetest.RequireRecords(t, a, "s", anew)
+	s, _, err := a.LastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, last, s.Last())
+}
+
+// TestAnEraserThatLookedTooEarlyKeepsTheMark: it did not find the session, whose first
+// record was late. Another node found and marked it, and died, before the fence or behind it.
+func TestAnEraserThatLookedTooEarlyKeepsTheMark(t *testing.T) {
+	t.Parallel()
+	for name, fenced := range map[string]bool{"marked": false, "fenced": true} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, link.Options{})
+			head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("late", 3))
+			require.NoError(t, l.Want(t.Context(), "s", head))
+			if fenced {
+				_, err := l.fence(t.Context(), "s")
+				require.NoError(t, err)
+			}
+
+			done, err := l.erased(t.Context(), "s") // where Erase goes on that has not found it
+			require.NoError(t, err)
+			require.False(t, done.Pending)
+			_, err = l.Head(t.Context(), "s")
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			_, err = l.Fenced(t.Context(), "s")
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "no fence without a mark")
+		})
+	}
+}
+
+func TestTwoMayEraseAtOnce(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 50))
+	results := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := l.Erase(context.WithoutCancel(t.Context()), "s")
+			results <- err
+		}()
+	}
+	for range 2 {
+		if err := <-results; err != nil {
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+		}
+	}
+	_, err := l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}
+
+// TestErasureBesideWritersLeavesNoByte: writers of small and large payloads
+// write meanwhile, and once more when it is done.
+func TestErasureBesideWritersLeavesNoByte(t *testing.T) {
+	t.Parallel()
+	const secret = "a-secret-nobody-may-find"
+	dir := t.TempDir()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+	l, err := Open(t.Context(), nc, link.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	begin := storetest.Appended(t, l, "s", 0, storetest.TextEntries(secret, 1))
+	ctx := context.WithoutCancel(t.Context())
+	var wg sync.WaitGroup
+	const appends = 15 // of a writer at most: overwriting takes its time
+	written, erased := make(chan struct{}, 3*appends), make(chan struct{})
+	for writer := range 3 {
+		wg.Go(func() {
+			entries := func(i int) []eventlog.Entry {
+				some := storetest.TextEntries(secret, 3)
+				if writer == 0 {
+					some = some[:1]
+					some[0].Payload = bytes.Repeat(fmt.Append(nil, secret, i), store.InlineBytes/len(secret))
+				}
+				return some
+			}
+			head := begin
+			for i := range appends {
+				last, err := l.Append(ctx, "s", head, entries(i))
+				if err != nil {
+					if last, err = l.Head(ctx, "s"); err != nil {
+						assert.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+						break
+					}
+				}
+				head = last
+				written <- struct{}{}
+			}
+			<-erased
+			_, err := l.Append(ctx, "s", head, entries(appends))
+			assert.Error(t, err)
+		})
+	}
+	for range 8 {
+		<-written
+	}
+	e, err := l.Erase(ctx, "s")
+	assert.NoError(t, err)
+	assert.False(t, e.Pending)
+	close(erased)
+	wg.Wait()
+	require.NoError(t, l.Close())
+	nc.Close()
+	srv.Stop()
+	files, err := embed.Scan(t.Context(), dir, secret)
+	require.NoError(t, err)
+	require.Empty(t, files)
+}
+
+// TestAPurgeFinishesAnErasureThatBrokeOff: it neither fails on the session nor
+// leaves its bytes where nothing overwrites them any more.
+func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	storetest.Appended(t, l, "s", 0, storetest.TextEntries("secret", 10))
+	other := storetest.TextEntries("other", 10)
+	storetest.Appended(t, l, "other", 0, other)
+	fenceOnly(t, l, "s")
+
+	_, err := l.Purge(t.Context(), storetest.PurgeNow)
+	require.NoError(t, err)
+	e, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.Erasure{}, e, "it is done")
+	storetest.RequireRecords(t, l, "other", other)
+	storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 1))
+}
+
+// TestErasuresThatBrokeOffAreFinished: also if nobody asks for them again. None
+// begins by that.
+func TestErasuresThatBrokeOffAreFinished(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	entries := storetest.TextEntries("x", 3)
+	ids := []string{"wanted", "fenced", "fenced without a mark", "there"}
+	for _, id := range ids {
+		storetest.Appended(t, l, id, 0, entries)
+	}
+	require.NoError(t, l.Want(t.Context(), "wanted", 1))
+	_, err := l.wantFence(t.Context(), "fenced")
+	require.NoError(t, err)
+	fenceOnly(t, l, "fenced without a mark")
+	head, err := l.Head(t.Context(), "wanted")
+	require.NoError(t, err)
+	require.NoError(t, l.Want(t.Context(), "wanted", head))
+	n, err := l.FinishErasures(t.Context(), true)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	for _, id := range ids[:2] {
+		e, err := l.Erase(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, eventlog.Erasure{}, e, "it is done")
+		_, err = l.Erase(t.Context(), id)
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	}
+	anew := storetest.TextEntries("new", 2)
+	storetest.Appended(t, l, "wanted", 0, anew)
+
+	require.NoError(t, l.FindErasures(t.Context()))
+	n, err = l.FinishErasures(t.Context(), true)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	n, err = l.FinishErasures(t.Context(), true)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	storetest.RequireRecords(t, l, "wanted", anew)
+	storetest.RequireRecords(t, l, "there", entries)
+}
+
+// TestAnErasureOfAnotherSessionOfTheIDIsDropped: somebody has wanted one that others
+// have erased, and it was created again.
+func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
+	_, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	anew := storetest.TextEntries("new", 20)
+	storetest.Appended(t, l, "s", 0, anew)
+	require.NoError(t, l.Want(t.Context(), "s", head))
+	for range 2 {
+		n, err := l.FinishErasures(t.Context(), true)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		storetest.RequireRecords(t, l, "s", anew)
+		require.NoError(t, l.Seal(t.Context(), "s"))
+		_, err = l.Purge(t.Context(), storetest.PurgeNow)
+		require.NoError(t, err)
+	}
+	e, err := l.ErasingOf(t.Context(), "s")
+	require.NoError(t, err)
+	require.True(t, e.Done)
+	require.Zero(t, e.Head)
+	_, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	_, err = l.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}
+
+// TestACancelledAppendLeavesNoPayloadOfAnErasedSession: its caller left when the session was erased, and
+// some parts of a large payload were stored and others were to follow.
+func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 1))
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	parts := 0
+	late := openHooked(t, l.Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if strings.HasPrefix(point, "publish helix.blob.") {
+			switch parts++; parts {
+			case 1:
+				_, err := l.Erase(context.WithoutCancel(ctx), "s")
+				require.NoError(t, err)
+			case 3:
+				leave()
+			}
+		}
+		return do(ctx)
+	})
+	large := storetest.TextEntries("x", 1)
+	large[0].Payload = make([]byte, eventlog.MaxPayload)
+	_, err := late.Append(ctx, "s", head, large)
+	require.ErrorIs(t, err, context.Canceled)
+	s, err := l.JS.Stream(t.Context(), layout.BlobStream)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, s.CachedInfo().State.LastSeq)
+	require.Zero(t, s.CachedInfo().State.Msgs)
+}
+
+// TestAChunkMayBeOfTypeErased: only the fact of that name fences a session.
+func TestAChunkMayBeOfTypeErased(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	entries := storetest.TextEntries("x", 3)
+	entries[2].Type, entries[2].Payload = wire.ErasedType, []byte(`{"type":"erased"}`)
+	last := storetest.Appended(t, l, "s", 0, entries)
+	storetest.RequireRecords(t, l, "s", entries)
+	require.NoError(t, l.Seal(t.Context(), "s"))
+	s, _, err := l.LastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.NotNil(t, s)
+	require.Equal(t, last, s.Last())
+	e, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.Erasure{Records: 3}, e)
+}
+
+// TestAnAppendBehindAnErasedPurgedRecordIsTakenBack: the session is erased
+// when the append has found its record in the segments, and nothing in the log
+// is left to compare with.
+func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	expected := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 10))
+	_, err := l.Purge(t.Context(), storetest.PurgeNow)
+	require.NoError(t, err)
+	head, inLog, err := l.HeadPlace(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, expected, head)
+	require.False(t, inLog)
+	_, subject, err := l.Place("s")
+	require.NoError(t, err)
+	late, err := l.NewAppend(t.Context(), "s", subject, expected, storetest.TextEntries("late", 3))
+	require.NoError(t, err)
+	_, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+
+	late.FollowPurged()
+	last, err := l.Committers[0].Append(t.Context(), late)
+	require.NoError(t, err)
+	require.ErrorIs(t, l.ConfirmBehind(t.Context(), "s", last), eventlog.ErrSessionNotFound)
+	_, err = l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+
+	// Without an erasure it stays.
+	expected = storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 2))
+	_, err = l.Purge(t.Context(), storetest.PurgeNow)
+	require.NoError(t, err)
+	last = storetest.Appended(t, l, "s", expected, storetest.TextEntries("on", 3))
+	require.NoError(t, l.ConfirmBehind(t.Context(), "s", last))
+	storetest.RequireRecords(t, l, "s", append(storetest.TextEntries("new", 2), storetest.TextEntries("on", 3)...))
+}
+
+// TestAnErasureThatFailsTellsWhetherItHasBegun: only behind the fence is it
+// pending.
+func TestAnErasureThatFailsTellsWhetherItHasBegun(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for _, session := range []string{"s", "never"} {
+		e, err := l.Erase(gone, session)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, e)
+	}
+	_, err := l.Head(t.Context(), "s")
+	require.NoError(t, err)
+
+	require.NoError(t, l.JS.DeleteStream(t.Context(), layout.BlobStream)) // the first thing that is needed behind it
+	e, err := l.Erase(t.Context(), "s")
+	require.Error(t, err)
+	require.True(t, e.Pending)
+	_, err = l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}

@@ -1,0 +1,355 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// FinishErasures continues the erasures that have begun and not ended, for example
+// because their node has died, and returns how many have ended. Each node has to call it
+// regularly: only a node can overwrite the files of its own server. Nodes with lead set,
+// one or more, do the rest; they call [Log.FindErasures] when they begin to lead. Every hour such a
+// node also looks for large payloads, over a day old, of sessions without a record, and removes them.
+func (l *Maintenance) FinishErasures(ctx context.Context, lead bool) (n int, err error) {
+	if ctx, err = l.Frees(ctx); err != nil {
+		return 0, err
+	}
+	if l.Opts.Server != nil {
+		if err := l.Opts.Server.Rescrub(ctx); err != nil {
+			return 0, err
+		}
+		if err := l.ScrubBeside(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return l.finishErasures(ctx, lead, time.Now())
+}
+
+// finishErasures is FinishErasures at a time: first the erasures that are not done, then the
+// marks of those that were done long ago.
+func (l *Maintenance) finishErasures(ctx context.Context, lead bool, now time.Time) (n int, err error) {
+	var failed []error
+	if lead && l.leftDue(now) {
+		failed = append(failed, l.markLeftBlobs(ctx, now))
+	}
+	for p := range l.Partitions() {
+		marks, err := l.SubjectsOf(ctx, layout.SegmentStream(p), layout.ErasedSubjects+strconv.Itoa(p)+".*")
+		if err != nil {
+			return n, err
+		}
+		for _, session := range l.undone(ctx, p, l.done.others(p, marks), marks) {
+			began := time.Now()
+			ended, err := l.finishErasure(ctx, session, lead)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("session %q: %w", session, err))
+			}
+			if ctx.Err() != nil {
+				return n, context.Cause(ctx)
+			}
+			if ended {
+				n++
+			}
+			l.Yield(ctx, began)
+		}
+	}
+	if lead {
+		failed = append(failed, l.forgetDue(ctx, now), l.DropStrays(ctx, now))
+	}
+	return n, errors.Join(failed...)
+}
+
+// FindErasures marks the sessions that are fenced and have no mark, as an older
+// version leaves them whose node died. It looks at every session.
+func (l *Maintenance) FindErasures(ctx context.Context) error {
+	ctx, err := l.Frees(ctx)
+	if err != nil {
+		return err
+	}
+	for session, err := range l.Sessions(ctx) {
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if _, err := l.findErasure(ctx, session); err != nil {
+			return fmt.Errorf("session %q: %w", session, err)
+		}
+		l.Yield(ctx, began)
+	}
+	return nil
+}
+
+// findErasure marks a session that is fenced.
+func (l *Maintenance) findErasure(ctx context.Context, session string) (e *store.Erasing, err error) {
+	stream, subject, err := l.Place(session)
+	if err != nil {
+		return nil, err
+	}
+	fence, err := l.LastMessage(ctx, stream, subject)
+	if errors.Is(err, link.ErrNoMessage) || err == nil && !wire.IsErased(fence.Header) {
+		return nil, nil
+	}
+	if err == nil {
+		e, err = l.beginAt(ctx, session, fence.Sequence)
+	}
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return nil, nil
+	}
+	return e, err
+}
+
+// finishErasure goes on with a session's erasure, and reports whether it has ended. It
+// erases nothing but what the mark is about: the session may have been created again.
+func (l *Maintenance) finishErasure(ctx context.Context, session string, lead bool) (ended bool, err error) {
+	e, err := l.ErasingOf(ctx, session)
+	if err != nil || e.At == 0 {
+		return false, err
+	}
+	if e.Done {
+		if lead { // the mark may have earlier messages, if a node died that had ended the erasure
+			err = l.TidyMark(ctx, session, e)
+		}
+		return false, err
+	}
+	if e.Head > 0 && lead {
+		if e, err = l.finishWanted(ctx, session, e); err != nil || e == nil {
+			return false, err
+		}
+	}
+	if !e.Removed {
+		if !lead || e.Head > 0 {
+			return false, nil
+		}
+		_, err := l.RemoveAll(ctx, session, e)
+		if errors.Is(err, eventlog.ErrSessionNotFound) { // others have ended it
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	left, err := l.OverwriteAll(ctx, session, e)
+	if err != nil || !lead {
+		return false, err
+	}
+	if left.Some() && !l.NeverKnows() {
+		return false, nil
+	}
+	return l.EndErasing(ctx, session, e, left.Some())
+}
+
+// finishWanted fences the session that a mark says is to be erased, unless it
+// is another one of the same id.
+func (l *Maintenance) finishWanted(ctx context.Context, session string, e *store.Erasing) (*store.Erasing, error) {
+	if marked, err := l.findErasure(ctx, session); marked != nil || err != nil {
+		return marked, err
+	}
+	same, err := l.Lives(ctx, session, e.Head)
+	if errors.Is(err, wire.ErrDamaged) {
+		return l.eraseDamaged(ctx, session, e)
+	}
+	if err == nil && !same {
+		same, err = l.wantLeft(ctx, session, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !same {
+		return nil, l.dropWanted(ctx, session, e)
+	}
+	fence, err := l.fence(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	return l.beginAt(ctx, session, fence)
+}
+
+// wantLeft reports whether the session that is there now is the wanted one, which a power loss has cut
+// off: all of it comes before the wanted head. It marks the head that is left.
+func (l *Maintenance) wantLeft(ctx context.Context, session string, e *store.Erasing) (bool, error) {
+	left, err := l.leftOf(ctx, session, e.Head)
+	if err != nil || left == 0 {
+		return false, err
+	}
+	_, err = l.Change(ctx, session, func(now *store.Erasing) bool {
+		same := now.Head == e.Head
+		if same {
+			now.Head = left
+		}
+		return same
+	})
+	return err == nil, err
+}
+
+// eraseDamaged marks all that there is of a wanted session that has only segments, the last of
+// which can't be unpacked. It needs no fence: while that segment is there, no append to the id succeeds.
+// Errors: errDamaged, if that is not so; the session stays wanted.
+func (l *Maintenance) eraseDamaged(ctx context.Context, session string, e *store.Erasing) (*store.Erasing, error) {
+	p := l.PartitionOf(session)
+	switch n, err := l.Count(ctx, layout.LogStream(p), layout.LogSubject(session, p)); {
+	case err != nil:
+		return nil, err
+	case n > 0:
+		return nil, fmt.Errorf("%w: the session that is to be erased can't be read", wire.ErrDamaged)
+	}
+	m, err := l.LastReadable(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
+	if errors.Is(err, link.ErrNoMessage) { // others have removed it
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := wire.Unpack(m.Data); err == nil || m.Sequence > e.At { // one that came after the mark may be of a later session
+		return nil, fmt.Errorf("%w: segments of the session that is to be erased can't be read", wire.ErrDamaged)
+	}
+	parts, err := l.PartsOf(ctx, session, e.Head)
+	if err != nil {
+		return nil, err
+	}
+	return l.Change(ctx, session, func(now *store.Erasing) bool {
+		if now.Head != e.Head {
+			return false
+		}
+		now.Head, now.Fence, now.Parts, now.Removed = 0, 0, store.Join(now.Parts, parts), false
+		now.NextRound()
+		return true
+	})
+}
+
+// dropWanted takes back that a session is to be erased that is not there. Errors: errDamaged, if
+// the server can't read whether it is.
+func (l *Maintenance) dropWanted(ctx context.Context, session string, e *store.Erasing) error {
+	if _, err := l.leftOf(ctx, session, e.Head); err != nil {
+		return err
+	}
+	if e.Fence == 0 && len(e.Parts) == 0 {
+		return l.ForgetErasing(ctx, session, e)
+	}
+	_, err := l.Change(ctx, session, func(now *store.Erasing) bool { // of an erasure before that
+		same := now.Head == e.Head
+		if same {
+			now.Head = 0
+		}
+		if same && len(now.Parts) == 0 { // which was done
+			now.Removed, now.Done, now.Told = true, true, true
+		}
+		return same
+	})
+	return err
+}
+
+// beginAt marks that the session is fenced. Errors: ErrSessionNotFound, if it is not,
+// or not any more.
+func (l *Maintenance) beginAt(ctx context.Context, session string, fence uint64) (*store.Erasing, error) {
+	stream, subject, err := l.Place(session)
+	if err != nil {
+		return nil, err
+	}
+	l.forget(session)
+	// Messages after these are of a session that was created again, if another
+	// node has finished the same erasure.
+	parts, err := l.PartsOf(ctx, session, fence)
+	if err != nil {
+		return nil, err
+	}
+	again, err := l.LastMessage(ctx, stream, subject)
+	if errors.Is(err, link.ErrNoMessage) || err == nil && again.Sequence != fence {
+		return nil, eventlog.ErrSessionNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.Begin(ctx, session, fence, parts)
+}
+
+// eraseTo erases a session that is fenced.
+func (l *Maintenance) eraseTo(ctx context.Context, session string, fence uint64) (done eventlog.Erasure, err error) {
+	done.Pending = true // the fence is durable
+	e, err := l.beginAt(ctx, session, fence)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return l.erased(ctx, session)
+	}
+	if err != nil {
+		return done, err
+	}
+	if !e.Removed {
+		done.Records, err = l.RemoveAll(ctx, session, e)
+		if errors.Is(err, eventlog.ErrSessionNotFound) {
+			return l.erased(ctx, session)
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	left, err := l.OverwriteAll(ctx, session, e)
+	if err != nil {
+		return done, err
+	}
+	left.Tell(&done)
+	if !left.Some() {
+		_, err = l.EndErasing(ctx, session, e, true)
+		done.Pending = err != nil
+	} else if l.NeverKnows() {
+		_, err = l.EndErasing(ctx, session, e, true)
+	}
+	return done, err
+}
+
+// erased reports whether bytes may be left of a session that is not found.
+func (l *Maintenance) erased(ctx context.Context, session string) (eventlog.Erasure, error) {
+	e, err := l.ErasingOf(ctx, session)
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	if e.At == 0 || e.Done && e.Told {
+		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
+	}
+	if e.Done {
+		_, err = l.EndErasing(ctx, session, e, true)
+		return eventlog.Erasure{}, err
+	}
+	if e.Head > 0 && len(e.Parts) == 0 {
+		switch there, err := l.cameSince(ctx, session, e.Head); {
+		case err != nil:
+			return eventlog.Erasure{}, err
+		case there:
+			return l.Erase(ctx, session)
+		}
+		return eventlog.Erasure{}, errors.Join(eventlog.ErrSessionNotFound, l.dropWanted(ctx, session, e))
+	}
+	done := eventlog.Erasure{Pending: true}
+	if !e.Removed {
+		if done.Records, err = l.RemoveAll(ctx, session, e); err != nil {
+			return done, err
+		}
+	}
+	left, err := l.OverwriteAll(ctx, session, e)
+	if left.Tell(&done); err != nil || left.Some() {
+		return done, err
+	}
+	_, err = l.EndErasing(ctx, session, e, true)
+	done.Pending = err != nil
+	return done, err
+}
+
+// cameSince reports whether a session that was not found is there after all, or is
+// fenced: its first record was late, and another node has marked it since, for an
+// erasure that must not lose its mark.
+func (l *Maintenance) cameSince(ctx context.Context, session string, head uint64) (bool, error) {
+	if there, err := l.Lives(ctx, session, head); err != nil || there {
+		return there, err
+	}
+	_, err := l.Fenced(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,109 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+const (
+	// leftFor is for how long large payloads of a session without any record stay. No request is under
+	// way for so long, see DoneFor. It is a day because the session may be lost, not its payloads:
+	// then somebody may repair the log.
+	leftFor = 24 * time.Hour
+	// leftEvery is how often FinishErasures looks for them.
+	leftEvery = time.Hour
+)
+
+// leftDue reports whether it is time for markLeftBlobs, once.
+func (l *Maintenance) leftDue(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due := now.Sub(l.leftAt) >= leftEvery
+	if due {
+		l.leftAt = now
+	}
+	return due
+}
+
+// markLeftBlobs marks the large payloads that appends which were to create a session have left: they
+// were stored, their sender died before the record, and no erasure of the session would look
+// for them. What was marked is removed as an erasure is, see erasing.
+func (l *Maintenance) markLeftBlobs(ctx context.Context, now time.Time) error {
+	left, err := l.SubjectsOf(ctx, layout.BlobStream, layout.BlobSubjects+">")
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	for session, err := range l.Sessions(ctx) {
+		if err != nil {
+			return err
+		}
+		delete(left, session)
+	}
+	var failed []error
+	for _, session := range slices.Sorted(maps.Keys(left)) {
+		began := time.Now()
+		if err := l.markLeft(ctx, session, now.Add(-leftFor)); err != nil {
+			failed = append(failed, fmt.Errorf("large payloads without a session: %q: %w", session, err))
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		l.Yield(ctx, began)
+	}
+	return errors.Join(failed...)
+}
+
+// markLeft marks the payloads that were stored before a moment, if the session has no record. Later
+// appends rely on none of these: one that creates the session stores its own.
+func (l *Maintenance) markLeft(ctx context.Context, session string, before time.Time) error {
+	p := store.Part{Stream: layout.BlobStream, Subject: l.BlobPrefix(session) + ">", Scrub: l.Scrubs(layout.BlobStream)}
+	for {
+		m, err := l.LeaderGet(ctx, p.Stream, map[string]any{"seq": p.UpTo + 1, "next_by_subj": p.Subject})
+		if errors.Is(err, link.ErrNoMessage) || err == nil && !m.At.Before(before) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if p.From == 0 {
+			p.From = m.Sequence
+		}
+		p.UpTo = m.Sequence
+	}
+	if p.UpTo == 0 {
+		return nil
+	}
+	if recorded, err := l.recorded(ctx, session); err != nil || recorded {
+		return err
+	}
+	_, err := l.Change(ctx, session, func(e *store.Erasing) bool {
+		e.Parts, e.Removed, e.Done = append(e.Parts, p), false, false
+		e.NextRound()
+		return true
+	})
+	return err
+}
+
+// recorded reports whether a session has a record, or a fence, also one that can't be read.
+// Errors: ErrUnavailable, if a server that answered may not be the leader, which may have one.
+func (l *Maintenance) recorded(ctx context.Context, session string) (bool, error) {
+	p := l.PartitionOf(session)
+	for stream, subject := range map[string]string{layout.LogStream(p): layout.LogSubject(session, p), layout.SegmentStream(p): layout.SegmentSubject(session, p)} {
+		if n, err := l.Count(ctx, stream, subject); err != nil || n > 0 {
+			return n > 0, err
+		}
+		if l.Opts.Replicas > 1 && !l.Leads(ctx, stream) {
+			return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
+		}
+	}
+	return false, nil
+}

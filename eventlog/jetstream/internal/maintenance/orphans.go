@@ -1,0 +1,194 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// errLogLost tells that the log lacks records that segments hold.
+var errLogLost = errors.New("the log lacks records that were acknowledged")
+
+// dropAllOrphanSegments calls dropOrphanSegments for each partition.
+func (l *Maintenance) dropAllOrphanSegments(ctx context.Context) error {
+	for p := range l.Partitions() {
+		if err := l.dropOrphanSegments(ctx, p, link.LeaderPatience); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropOrphanSegments calls dropOrphanSegmentsOnce, and waits for up to patience for a log with replicas to end
+// where the segments do: a server that was just elected, or one that was stopped and still
+// takes itself for the leader, lacks what the others have acknowledged.
+func (l *Maintenance) dropOrphanSegments(ctx context.Context, p int, patience time.Duration) error {
+	began := time.Now()
+	for {
+		err := l.dropOrphanSegmentsOnce(ctx, p)
+		if !errors.Is(err, errLogLost) || l.Opts.Replicas <= 1 || time.Since(began) > patience {
+			return err
+		}
+		if err := l.Rest(ctx, link.NewsTime); err != nil {
+			return err
+		}
+	}
+}
+
+// dropOrphanSegmentsOnce removes segments that hold what the log has lost, and what marks of
+// erasures say of it. Where a server syncs now and then only, a power loss can cut off
+// the log's end and not the segments'; the log would then give the lost sequences
+// again. Segments are written in the order of what they hold, so only the last ones
+// can be orphans.
+// If more is missing than a power loss can take, they may be the only copy of it:
+// then it removes none, and the log can't be opened.
+func (l *Maintenance) dropOrphanSegmentsOnce(ctx context.Context, p int) error {
+	// The segments first: what they hold then, the log held before.
+	segments, err := l.FindStream(ctx, layout.SegmentStream(p))
+	if err != nil {
+		return err
+	}
+	log, err := l.FindStream(ctx, layout.LogStream(p))
+	if err != nil {
+		return err
+	}
+	end, state := log.CachedInfo().State, segments.CachedInfo().State
+	if end.LastSeq > 0 && end.LastTime.IsZero() {
+		return nil // it was restored, and nothing appended since
+	}
+	var orphans []uint64
+	var marks []wire.Message
+	var oldest, newest eventlog.Record
+	for at := state.LastSeq; at >= max(state.FirstSeq, 1); at-- {
+		m, err := l.MessageAt(ctx, layout.SegmentStream(p), at)
+		if errors.Is(err, link.ErrNoMessage) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if m.At.Before(end.LastTime) {
+			break // when it was written the log was longer, and still is
+		}
+		if strings.HasPrefix(m.Subject, layout.ErasedSubjects) {
+			marks = append(marks, m)
+			continue
+		}
+		s, err := wire.Unpack(m.Data)
+		if err != nil { // a floor, or damage, which whoever reads it reports
+			continue
+		}
+		if s.Last() <= end.LastSeq {
+			continue
+		}
+		orphans = append(orphans, at)
+		for _, r := range s.Records {
+			if r.Sequence <= end.LastSeq {
+				continue
+			}
+			if oldest.Sequence == 0 || r.Sequence < oldest.Sequence {
+				oldest = r.Record
+			}
+			if r.Sequence > newest.Sequence {
+				newest = r.Record
+			}
+		}
+	}
+	if lost := newest.Time.Sub(oldest.Time); len(orphans) > 0 && (end.LastSeq == 0 || lost > l.Opts.MostLost()) {
+		return fmt.Errorf("jetstream: %w: stream %s ends with sequence %d, and %s holds records up to %d, of %v, which is more than a power loss can take (%v); %s",
+			errLogLost, layout.LogStream(p), end.LastSeq, layout.SegmentStream(p), newest.Sequence, lost.Round(time.Second), l.Opts.MostLost(), link.LostAdvice)
+	}
+	for _, at := range orphans {
+		if err := l.SecureDelete(ctx, layout.SegmentStream(p), at); err != nil {
+			return err
+		}
+	}
+	if l.Opts.MostLost() < 0 {
+		return nil
+	}
+	for _, m := range marks { // now: leftOf must find no orphan
+		if err := l.dropOrphanMark(ctx, m, end.LastSeq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropOrphanMark removes what the mark of an erasure says of a record or a fence that the log
+// has lost: the same sequences are then those of new records. What is left of the session is
+// still to be erased, also if it had been removed before: the log has lost that, too. If that
+// can't be read, the mark names the last record that the log has not lost, see wantLeft.
+func (l *Maintenance) dropOrphanMark(ctx context.Context, m wire.Message, end uint64) error {
+	session, ok := layout.SessionID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
+	if !ok { // a server's report
+		return nil
+	}
+	e, err := l.ErasingOf(ctx, session)
+	if err != nil || e.At != m.Sequence || max(e.Head, e.Fence) <= end { // a later one may be another node's
+		return err
+	}
+	left, err := l.leftOf(ctx, session, end)
+	damaged := errors.Is(err, wire.ErrDamaged)
+	if err != nil && !damaged {
+		return err
+	}
+	if e.Done && left == 0 {
+		return l.ForgetErasing(ctx, session, e)
+	}
+	if damaged {
+		left = max(end, 1)
+	}
+	_, err = l.Change(ctx, session, func(e *store.Erasing) bool {
+		if e.At != m.Sequence {
+			return false
+		}
+		if e.Head = left; left > 0 {
+			e.Removed, e.Done, e.Told = false, false, false
+		}
+		if e.Fence > end || e.Fence == left { // then what is left is to be fenced again
+			e.Fence = 0
+			for i := range e.Parts {
+				if part := &e.Parts[i]; part.Stream == layout.LogStream(l.PartitionOf(session)) {
+					part.UpTo = min(part.UpTo, end)
+				}
+			}
+			e.NextRound()
+		}
+		return true
+	})
+	return err
+}
+
+// leftOf returns the last sequence up to end that the log or a segment has of a session, 0 if
+// there is none. It may be a fence's. What comes after end is of a session that was created since.
+// Errors: errDamaged, if the log has none and the last segment can't be read.
+func (l *Maintenance) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {
+	p := l.PartitionOf(session)
+	m, err := l.LastMessage(ctx, layout.LogStream(p), layout.LogSubject(session, p))
+	if err == nil && m.Sequence <= end {
+		return m.Sequence, nil
+	}
+	if err != nil && !errors.Is(err, link.ErrNoMessage) {
+		return 0, err
+	}
+	m, err = l.LastReadable(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
+	if errors.Is(err, link.ErrNoMessage) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	s, err := wire.Unpack(m.Data)
+	if err != nil || s.Last() > end {
+		return 0, err
+	}
+	return s.Last(), nil
+}

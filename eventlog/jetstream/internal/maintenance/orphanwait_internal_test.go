@@ -1,0 +1,46 @@
+package maintenance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// TestALogThatIsBehindItsSegmentsIsWaitedFor: with replicas a server that has just been elected,
+// or was stopped for a while, may answer for a log that lacks what is in the segments. A node that
+// starts then waits for the rest, and refuses to start only if it does not come.
+func TestALogThatIsBehindItsSegmentsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	// Nothing of a hooked log runs by itself, so its options may be changed.
+	l := openHooked(t, openLog(t, link.Options{}).Conn, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
+	l.Opts.Replicas = 3 // as far as orphan segments are concerned
+	head, err := l.Append(t.Context(), "s", 0, []eventlog.Entry{storetest.TextEntry(0)})
+	require.NoError(t, err)
+	var records []wire.Stored
+	for i := range 2 {
+		records = append(records, wire.Stored{Record: eventlog.Record{Sequence: head + uint64(i), Time: time.Now(), Entry: storetest.TextEntry(i)}})
+	}
+	packed, err := (&wire.Segment{Records: records}).Pack()
+	require.NoError(t, err)
+	_, err = l.Publish(t.Context(), []*nats.Msg{{Subject: layout.SegmentSubject("s", 0), Header: nats.Header{}, Data: packed}})
+	require.NoError(t, err)
+
+	require.ErrorIs(t, l.dropOrphanSegments(t.Context(), 0, 0), errLogLost)
+	opened := make(chan error, 1)
+	go func() { opened <- l.dropOrphanSegments(t.Context(), 0, time.Minute) }()
+	_, err = l.Append(t.Context(), "s", head, []eventlog.Entry{storetest.TextEntry(1)})
+	require.NoError(t, err)
+	require.NoError(t, <-opened)
+	s, _, err := l.LastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, head+1, s.Last())
+}

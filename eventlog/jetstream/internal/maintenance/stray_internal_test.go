@@ -1,0 +1,63 @@
+package maintenance
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+)
+
+// TestAFenceThatArrivesAfterItsErasureFencesNothing: an eraser's fence is late, another one
+// erases the session, and its id can be used again.
+func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3))
+	require.NoError(t, l.Seal(t.Context(), "s"))
+	_, err := l.purgeAll(t.Context(), 0, func() time.Time { return time.Now().Add(time.Minute) })
+	require.NoError(t, err)
+	published := 0
+	slow := openHooked(t, l.Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if strings.HasPrefix(point, "publish helix.log.") {
+			if published++; published == 1 { // behind the purged record
+				_, err := l.Erase(context.WithoutCancel(ctx), "s")
+				require.NoError(t, err)
+			}
+		}
+		return do(ctx)
+	})
+	_, err = slow.wantFence(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	require.NotZero(t, published)
+	requireNothing(t, l, "s")
+	require.Greater(t, storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 1)), head)
+}
+
+// TestAnErasureBesideAPurgeIsNoDamage: at whichever of a purge's requests a session is
+// erased, the purge does not take it for one whose segments are damaged.
+func TestAnErasureBesideAPurgeIsNoDamage(t *testing.T) {
+	t.Parallel()
+	for at, done := 0, false; !done; at++ {
+		l := openLog(t, link.Options{})
+		storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3))
+		require.NoError(t, l.Seal(t.Context(), "s"))
+		steps := 0
+		other := openHooked(t, l.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error {
+			if steps++; steps == at+1 {
+				_, err := l.Erase(context.WithoutCancel(ctx), "s")
+				require.NoError(t, err)
+			}
+			return do(ctx)
+		})
+		_, err := other.purgeAll(t.Context(), 0, func() time.Time { return time.Now().Add(time.Minute) })
+		require.NoError(t, err)
+		done = steps <= at
+		l.Close()
+	}
+}

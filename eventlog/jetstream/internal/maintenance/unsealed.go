@@ -1,0 +1,127 @@
+package maintenance
+
+import (
+	"slices"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+)
+
+const (
+	// sealLeast is how many records a run's end or an idle time makes worth a
+	// segment; fewer are read from the log as quickly.
+	sealLeast = 16
+	// sealIdle is after what time without an append a session is sealed.
+	sealIdle = 30 * time.Second
+	// forgetIdle is after what time without an append a session's tail is
+	// no longer counted.
+	forgetIdle = time.Hour
+	// sealBuffer is how many bytes of payloads a node keeps for sealing, besides
+	// at most as many that it has just sealed. What does not fit is read from the
+	// log again.
+	sealBuffer = 64 << 20
+)
+
+// unsealed is what a session got through this node since it was sealed.
+type unsealed struct {
+	session string
+	// from and last bound it: from < sequence <= last.
+	from, last uint64
+	count      int
+	ends       bool // a run, or the stream, ended or was suspended
+	touched    time.Time
+	queued     bool
+	// records are all of it, or nil; bytes is their size.
+	records []wire.Stored
+	bytes   int
+	spent   int // sealed records that are still before them in memory
+	// sealed is the session's last segment, if this node wrote it, and its
+	// place.
+	sealed *wire.Segment
+	at     uint64
+}
+
+// add takes what was appended behind expected. If that is not the tail's end,
+// something came in between, and a new tail begins there.
+func (t *unsealed) add(expected, last uint64, records []wire.Stored, room int) {
+	if t.last != expected {
+		t.from, t.count, t.ends = expected, 0, false
+		t.drop()
+	}
+	size := 0
+	for _, r := range records {
+		size += len(r.Payload)
+		t.ends = t.ends || ends(r.Envelope)
+	}
+	if t.whole() && size <= room {
+		next, previous := last+1-uint64(len(records)), expected
+		for _, r := range records {
+			r.Entry = r.Encoded() // it is kept until the tail is sealed
+			r.Sequence, r.Previous, r.Time = next, previous, t.touched
+			t.records = append(t.records, r)
+			next, previous = next+1, next
+		}
+		t.bytes += size
+	} else {
+		t.drop()
+	}
+	t.last = last
+	t.count += len(records)
+}
+
+// whole reports whether records are all of the tail.
+func (t *unsealed) whole() bool { return len(t.records) == t.count }
+
+// drop gives up the buffered records.
+func (t *unsealed) drop() { t.records, t.bytes, t.spent = nil, 0, 0 }
+
+// due reports whether it should be sealed now.
+func (t *unsealed) due(now time.Time) bool {
+	return t.count >= wire.SegmentRecords || t.bytes >= wire.SegmentBytes ||
+		t.count >= sealLeast && (t.ends || now.Sub(t.touched) >= sealIdle)
+}
+
+// cut leaves what is behind the last segment, s at the given place.
+func (t *unsealed) cut(s *wire.Segment, at uint64) {
+	t.sealed, t.at = s, at
+	from, upTo := t.from, s.Last()
+	if upTo >= t.last {
+		t.from, t.count, t.ends = t.last, 0, false
+		t.drop()
+		return
+	}
+	// Only records of the tail's own count: s may be an erased session's, whose id was used again.
+	t.from = max(t.from, upTo)
+	if len(t.records) == 0 {
+		for _, r := range s.Records {
+			if r.Sequence > from {
+				t.count = max(t.count-1, 0)
+			}
+		}
+		return
+	}
+	gone := 0
+	for gone < len(t.records) && t.records[gone].Sequence <= upTo {
+		t.bytes -= len(t.records[gone].Payload)
+		gone++
+	}
+	t.count -= gone
+	t.records, t.spent = t.records[gone:], t.spent+gone
+	if t.spent >= len(t.records) { // it costs what was added, not the square of it
+		t.records, t.spent = slices.Clone(t.records), 0
+	}
+}
+
+// ends reports whether a record is the last for a while.
+func ends(e eventlog.Envelope) bool {
+	if e.Kind != eventlog.KindFact {
+		return false
+	}
+	switch e.Type {
+	case (*eventlog.RunEnded)(nil).Type(), (*eventlog.StreamPaused)(nil).Type(),
+		(*eventlog.StreamEnd)(nil).Type(), (*eventlog.StreamFailed)(nil).Type():
+		return true
+	}
+	return false
+}

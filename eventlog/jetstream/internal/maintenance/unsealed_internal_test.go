@@ -1,0 +1,143 @@
+package maintenance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// sealRounds seals what is queued, and the session whether it is due or not.
+func sealRounds(s *sealer, session string) {
+	for range 3 {
+		s.mu.Lock()
+		if t := s.tails[session]; t != nil {
+			s.enqueue(t)
+		}
+		s.mu.Unlock()
+		s.sealDue(context.Background())
+	}
+}
+
+// TestATailThatAnotherNodeSealedGoesOn: it is counted no more, and what comes
+// behind is sealed as ever.
+func TestATailThatAnotherNodeSealedGoesOn(t *testing.T) {
+	t.Parallel()
+	a := openLog(t, link.Options{})
+	b := secondNode(t, a)
+	sealer := b.sealerOf("s")
+	sealer.working.Lock()
+	head := storetest.Appended(t, b, "s", 0, storetest.TextEntries("x", wire.SegmentRecords))
+	require.NoError(t, a.Seal(t.Context(), "s"))
+	sealer.working.Unlock()
+	sealRounds(sealer, "s")
+	sealer.mu.Lock()
+	require.Zero(t, sealer.tails["s"].count)
+	require.Zero(t, sealer.bytes)
+	sealer.mu.Unlock()
+
+	last := storetest.Appended(t, b, "s", head, append(storetest.TextEntries("y", sealLeast), storetest.RunEnded))
+	sealRounds(sealer, "s")
+	sealedTo(t, a, "s", last)
+}
+
+// TestWhatMayNotBeOnDiskIsNotSealed: where the server syncs now and then only,
+// a segment could outlive a power loss that its records don't.
+func TestWhatMayNotBeOnDiskIsNotSealed(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{Durability: "interval=1h"})
+	last := storetest.Appended(t, l, "s", 0, append(storetest.TextEntries("x", wire.SegmentRecords), storetest.RunEnded))
+	sealer := l.sealerOf("s")
+	sealRounds(sealer, "s")
+	s, _, err := l.LastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.True(t, s == nil, "a segment was written")
+	require.NoError(t, l.Seal(t.Context(), "s"), "whoever asks for it gets it")
+	sealedTo(t, l, "s", last)
+}
+
+func TestASegmentTakesWhatIsOldEnough(t *testing.T) {
+	before := time.Now()
+	records := func(old, young int) (all []wire.Stored) {
+		for i := range old + young {
+			at := before.Add(-time.Second)
+			if i >= old {
+				at = before.Add(time.Second)
+			}
+			all = append(all, wire.Stored{Record: eventlog.Record{Sequence: uint64(i + 1), Time: at, Entry: storetest.TextEntry(i)}})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		records []wire.Stored
+		before  time.Time
+		all     bool
+		want    int // records; 0: no segment
+	}{
+		"full":                       {records(wire.SegmentRecords+1, 0), before, false, wire.SegmentRecords},
+		"full, and young ones":       {records(wire.SegmentRecords, 9), before, true, wire.SegmentRecords},
+		"not full":                   {records(wire.SegmentRecords-1, 0), before, false, 0},
+		"not full, all":              {records(wire.SegmentRecords-1, 0), before, true, wire.SegmentRecords - 1},
+		"not full without the young": {records(wire.SegmentRecords-1, 9), before, true, 0},
+		"young":                      {records(0, wire.SegmentRecords), before, true, 0},
+		"young on a disk":            {records(0, wire.SegmentRecords), time.Time{}, false, wire.SegmentRecords},
+	} {
+		w := &sealing{all: tc.all, before: tc.before, records: tc.records}
+		next := w.take()
+		if tc.want == 0 {
+			require.True(t, next == nil, name)
+			continue
+		}
+		require.NotNil(t, next, name)
+		require.Len(t, next.Records, tc.want, name)
+	}
+}
+
+// TestImportsOfAnyYearComeBackFromSegments: a record's first life may lie
+// where nanoseconds since 1970 don't fit 64 bits.
+func TestImportsOfAnyYearComeBackFromSegments(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	var entries []eventlog.Entry
+	for i, year := range []int{1, 1600, 1969, 2026, 3000, 9999} {
+		e := storetest.TextEntry(i)
+		e.Origin = eventlog.Origin{Sequence: uint64(i + 1), Time: time.Date(year, 2, 3, 4, 5, 6, 789, time.UTC)}
+		entries = append(entries, e)
+	}
+	storetest.Appended(t, l, "s", 0, entries)
+	storetest.RequireRecords(t, l, "s", entries)
+	done, err := l.Purge(t.Context(), storetest.PurgeNow)
+	require.NoError(t, err)
+	require.EqualValues(t, len(entries), done[0].Records)
+	storetest.RequireRecords(t, l, "s", entries)
+}
+
+// TestATailKeepsNoChunks: only payloads, for as long as nothing is sealed.
+func TestATailKeepsNoChunks(t *testing.T) {
+	e := logtest.Text("s", "x")
+	var unsealed unsealed
+	unsealed.add(0, 1, []wire.Stored{{Record: eventlog.Record{Entry: e}}}, sealBuffer)
+	require.NotEqual(t, e.Encoded(), e)
+	require.Equal(t, e.Encoded(), unsealed.records[0].Entry)
+}
+
+// A session was erased and its id used again; its old segment is still found.
+func TestASegmentOfAnErasedSessionTakesNothingFromTheTail(t *testing.T) {
+	tail := &unsealed{}
+	tail.add(0, 12, []wire.Stored{{Record: eventlog.Record{Entry: storetest.TextEntry(0)}}}, sealBuffer)
+	old := &wire.Segment{Index: 1}
+	for seq := range uint64(9) {
+		old.Records = append(old.Records, wire.Stored{Record: eventlog.Record{Sequence: seq + 1}})
+	}
+	tail.cut(old, 3)
+	require.Len(t, tail.records, 1)
+	require.True(t, tail.whole())
+	require.Equal(t, 1, tail.count)
+}

@@ -1,0 +1,2 @@
+// Package metrics measures a log on JetStream, for Prometheus.
+package metrics

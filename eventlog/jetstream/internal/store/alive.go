@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// InLog reports whether the log has the record at seq, and the session is not being
+// erased. It looks for the fence first: an erasure removes that last.
+func (l *Store) InLog(ctx context.Context, session string, seq uint64) (bool, error) {
+	stream, subject, err := l.Place(session)
+	if err != nil {
+		return false, err
+	}
+	m, err := l.LastMessage(ctx, stream, subject)
+	if err == nil && !wire.IsErased(m.Header) {
+		if m, err = l.MessageAt(ctx, stream, seq); err == nil {
+			return m.Subject == subject, nil
+		}
+	}
+	if errors.Is(err, link.ErrNoMessage) {
+		err = nil
+	}
+	return false, err
+}
+
+// Lives reports whether the record at seq is of the session that is there now, and
+// that is not being erased. A purge may have left it to the segments.
+func (l *Store) Lives(ctx context.Context, session string, seq uint64) (bool, error) {
+	if there, err := l.InLog(ctx, session, seq); err != nil || there {
+		return there, err
+	}
+	if _, _, err := l.HeadPlace(ctx, session); err != nil {
+		if errors.Is(err, eventlog.ErrSessionNotFound) {
+			err = nil
+		}
+		return false, err
+	}
+	refs, _, err := l.SegmentsBehind(ctx, session, seq-1, l.LastSegment)
+	if err != nil || len(refs) == 0 {
+		return false, err
+	}
+	s, err := l.segmentAt(ctx, session, refs[0].At)
+	if err != nil {
+		return false, err
+	}
+	if s == nil { // retention has removed it; an erased session's records lie before its fence
+		e, err := l.ErasingOf(ctx, session)
+		return err == nil && seq > e.Fence, err
+	}
+	for _, r := range s.Records {
+		if r.Sequence == seq {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// dropStray removes a record, or a fence, that was appended after a purged record, whose
+// place in the segments is in headerSealed, and that arrived when the session had been
+// erased: nothing was left that its comparison could have failed on. It reports
+// whether m, the session's last message, is one.
+//
+// So it removes a record of an append that created a session whose large payloads an earlier
+// erasure may have taken, see blobsTaken.
+func (l *Store) dropStray(ctx context.Context, session, stream string, m wire.Message) (bool, error) {
+	if since := wire.First(m.Header, wire.HeaderSince); since != "" {
+		if taken, err := l.blobsTaken(ctx, session, since, m.Sequence); err != nil || !taken {
+			return false, err
+		}
+		return true, l.Wipe(ctx, session, stream, m.Subject, m.Sequence)
+	}
+	text := wire.First(m.Header, wire.HeaderSealed)
+	if text == "" {
+		return false, nil
+	}
+	sealed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return false, fmt.Errorf("%w: header %s of message %d", wire.ErrDamaged, wire.HeaderSealed, m.Sequence)
+	}
+	p := l.PartitionOf(session)
+	last, err := l.LastReadable(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
+	if err == nil {
+		s, _, err := l.Usable(ctx, session, last)
+		if err != nil || s != nil && s.Last() >= sealed {
+			return false, err
+		}
+	} else if !errors.Is(err, link.ErrNoMessage) {
+		return false, err
+	}
+	if wire.IsErased(m.Header) { // a fence stays until its erasure, which removes segments first, has ended
+		if e, err := l.ErasingOf(ctx, session); err != nil || e.Fence == m.Sequence {
+			return false, err
+		}
+	}
+	if l.Opts.Replicas > 1 && !l.Leads(ctx, layout.SegmentStream(p)) {
+		return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
+	}
+	return true, l.Wipe(ctx, session, stream, m.Subject, m.Sequence)
+}
+
+// FollowPurged makes a go behind a record that only a segment still has:
+// JetStream then knows no last message of the subject, which it calls 0.
+func (a *PendingAppend) FollowPurged() {
+	for _, m := range a.Messages {
+		m.Header[wire.HeaderSealed] = []string{strconv.FormatUint(a.Expected, 10)}
+	}
+	first := a.Messages[0]
+	first.Header[wire.HeaderPrevious] = first.Header[wire.HeaderExpectedLast]
+	first.Header[wire.HeaderExpectedLast] = []string{"0"}
+}
+
+// behindPurged reports whether FollowPurged was called.
+func (a *PendingAppend) behindPurged() bool { return a.Messages[0].Header[wire.HeaderPrevious] != nil }

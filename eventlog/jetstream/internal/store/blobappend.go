@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// An erasure removes the blobs that are there while its fence is, and may be slow: the
+// session may have been created again by the time that it gets to one. So a record
+// relies only on a blob that was stored when the last fence was gone:
+//
+//   - An append to a session stores its blobs after the record that it follows,
+//     which headerAfter names, while that is the head. Another append of that session
+//     may use them while that record is in the log.
+//   - An append that creates the session stores its blobs when there is no fence, and its
+//     records name the log's last sequence before that, in headerSince. If the session was
+//     fenced in between, the append is late: it is no session's, and the next reader of
+//     the head removes it. Its sender, if it is still there, appends again.
+
+// storedBlob is a blob that was stored for an append.
+type storedBlob struct {
+	ref     wire.BlobRef
+	payload []byte
+	at      []uint64 // its parts
+}
+
+// AppendBlob sees to it that the session has a payload, for an append that is to come.
+func (l *Store) AppendBlob(ctx context.Context, a *PendingAppend, payload []byte) (wire.BlobRef, error) {
+	ref := wire.RefOf(payload)
+	for _, b := range a.blobs {
+		if b.ref == ref {
+			return ref, nil
+		}
+	}
+	if a.Expected > 0 {
+		after, err := l.BlobAfter(ctx, a.Session, ref)
+		if err != nil && !errors.Is(err, link.ErrNoMessage) {
+			return ref, err
+		}
+		if err == nil && after > 0 {
+			if there, err := l.InLog(ctx, a.Session, after); err != nil || there {
+				return ref, err
+			}
+		}
+		if err := l.follows(ctx, a.Session, a.Expected); err != nil {
+			return ref, err
+		}
+	} else if len(a.blobs) == 0 {
+		var err error
+		if a.since, err = l.free(ctx, a.Session); err != nil {
+			return ref, err
+		}
+	}
+	name, value := wire.HeaderAfter, a.Expected
+	if a.Expected == 0 {
+		name, value = wire.HeaderSince, a.since
+	}
+	at, err := l.StoreBlob(ctx, a.Session, ref, payload, name, value)
+	a.blobs = append(a.blobs, storedBlob{ref: ref, payload: payload, at: at})
+	return ref, err
+}
+
+// follows returns a *ConflictError if an append can't succeed because the head is not the expected record.
+// Nobody would look for payloads that it stores after a record of an erased session: the erasure's mark,
+// which stays for an hour, may have been gone when the append began.
+func (l *Store) follows(ctx context.Context, session string, expected uint64) error {
+	head, err := l.Head(ctx, session)
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head == expected {
+		return err
+	}
+	return &eventlog.ConflictError{Head: head}
+}
+
+// free returns the log's last sequence of a moment after which a session that is not there
+// had no fence either. The error is a *ConflictError if it is there, or its fence is.
+func (l *Store) free(ctx context.Context, session string) (since uint64, err error) {
+	stream, subject, err := l.Place(session)
+	if err != nil {
+		return 0, err
+	}
+	for range link.ReadableTries {
+		var body struct {
+			link.Refusal
+			State struct {
+				link.Bounds
+				Subjects map[string]uint64 `json:"subjects"` // which the server counts last
+			} `json:"state"`
+		}
+		if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+stream, map[string]string{"subjects_filter": subject}, &body); err != nil {
+			return 0, err
+		}
+		if body.State.Subjects[subject] == 0 {
+			return body.State.Last, nil
+		}
+		if head, err := l.Head(ctx, session); err == nil {
+			return 0, &eventlog.ConflictError{Head: head}
+		} else if !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return 0, err
+		}
+		fence, err := l.Fenced(ctx, session)
+		if err == nil {
+			return 0, &eventlog.ConflictError{Head: fence}
+		} else if !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("%w: others create and erase session %q", eventlog.ErrUnavailable, session)
+}
+
+// errBlobsTaken: an append that created its session was late, see headerSince, and is removed.
+var errBlobsTaken = fmt.Errorf("%w: the session was erased meanwhile", eventlog.ErrUnavailable)
+
+// confirmBlobs returns errBlobsTaken if an erasure may take the blobs of an append that has created its
+// session.
+func (l *Store) confirmBlobs(ctx context.Context, a *PendingAppend, last uint64) error {
+	if a.Expected > 0 || len(a.blobs) == 0 {
+		return nil
+	}
+	taken, err := l.blobsTaken(ctx, a.Session, strconv.FormatUint(a.since, 10), last)
+	if err == nil && taken {
+		// This removes it.
+		if _, err = l.Head(ctx, a.Session); err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
+			return errBlobsTaken
+		}
+	}
+	if err == nil {
+		// Only the last erasure is known. One after the append has erased it, or has replaced
+		// one that took its blobs, for which somebody has removed it.
+		var fence uint64
+		if fence, err = l.fenceOf(ctx, a.Session); err == nil && fence > last {
+			err = errors.New("the session was erased meanwhile")
+		}
+	}
+	if err == nil && l.Opts.Replicas > 1 && !l.Leads(ctx, layout.SegmentStream(l.PartitionOf(a.Session))) {
+		err = link.ErrStaleLeader
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+	}
+	return nil
+}
+
+// DropBlobs overwrites the blobs of an append that failed, unless others may use
+// them: nothing of an erased session may come back. An append that may still
+// create the session keeps them, see markLeftBlobs.
+func (l *Store) DropBlobs(ctx context.Context, a *PendingAppend, why error) {
+	if len(a.blobs) == 0 || a.Expected == 0 && errors.Is(why, eventlog.ErrOutcomeUnknown) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), link.LeaderPatience)
+	defer cancel()
+	if a.Expected > 0 {
+		if there, err := l.Lives(ctx, a.Session, a.Expected); err != nil || there {
+			return
+		}
+	}
+	// What fails here is left for the next erasure of the session, or for markLeftBlobs.
+	for _, b := range a.blobs {
+		if a.Expected > 0 {
+			_ = l.dropParts(ctx, a.Session, b.ref, a.Expected)
+		}
+		for i, at := range b.at {
+			_ = l.Wipe(ctx, a.Session, layout.BlobStream, l.BlobPrefix(a.Session)+b.ref.Hash+"."+strconv.Itoa(i), at)
+		}
+	}
+}
+
+// dropParts overwrites the parts of a blob that were stored after a record of an erased
+// session, also those whose storing was not answered for.
+func (l *Store) dropParts(ctx context.Context, session string, ref wire.BlobRef, after uint64) error {
+	subject, text := l.BlobPrefix(session)+ref.Hash+".*", strconv.FormatUint(after, 10)
+	for at := uint64(0); ; {
+		m, err := l.LeaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": subject})
+		if err != nil {
+			return err
+		}
+		if at = m.Sequence; wire.First(m.Header, wire.HeaderAfter) == text {
+			if err := l.Wipe(ctx, session, layout.BlobStream, m.Subject, at); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,427 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// Erasing is how far the erasure of a session has come. Its mark is the last message
+// on helix.erased.<p>.<S>:
+//
+//	wanted   Head is the session's last record: it is to be fenced.
+//	fenced   Fence is the erased record. Parts say what is to be removed, and up to
+//	         which sequence: what comes after is of a session that was created again.
+//	removed  nobody can read any of it; its bytes are being overwritten. Each server of
+//	         a cluster says on helix.erased.<p>.<S>~<server> that it has none left.
+//	done     nothing is left. The mark stays for an hour: a message that was sent before
+//	         the fence and arrives after the end is recognised by it, see outlived.
+//
+// Without a mark there is nothing left to do.
+type Erasing struct {
+	Head    uint64 `json:"head,omitempty"`
+	Fence   uint64 `json:"fence,omitempty"`
+	Parts   []Part `json:"parts,omitempty"`
+	Removed bool   `json:"removed,omitempty"`
+	Done    bool   `json:"done,omitempty"`
+	// Told: a caller of Erase has received the answer that it is done.
+	Told bool `json:"told,omitempty"`
+	// Round is what the servers' reports refer to. It changes when there is more to do,
+	// and in each erasure: a report may be stored after its erasure has ended.
+	Round uint64 `json:"round,omitempty"`
+
+	At   uint64    `json:"-"` // the mark's sequence; 0: there is none
+	Time time.Time `json:"-"` // when it was stored
+}
+
+// Part is what one stream has of a session.
+type Part struct {
+	Stream  string `json:"stream"`
+	Subject string `json:"subject"`
+	// From is the first sequence that was there, and UpTo the last that may be.
+	From uint64 `json:"from,omitempty"`
+	UpTo uint64 `json:"upTo"`
+	// Scrub: it is overwritten in the servers' files. Look: it is overwritten by the
+	// servers, but for what older versions have removed.
+	Scrub bool `json:"scrub,omitempty"`
+	Look  bool `json:"look,omitempty"`
+	// Taken: it is the one message at UpTo; others on the subject may be there.
+	Taken bool `json:"taken,omitempty"`
+	// Left: it was purged before, and may be in files that nobody here reaches.
+	Left bool `json:"left,omitempty"`
+	// Last and Messages are what the stream had when all was removed.
+	Last     uint64 `json:"last,omitempty"`
+	Messages uint64 `json:"messages,omitempty"`
+	Replicas int    `json:"replicas,omitempty"`
+}
+
+// DoneFor is for how long a mark says that an erasure is done. No request may be under way
+// for longer.
+const DoneFor = time.Hour
+
+// errMarkMoved: somebody else has gone on with the same erasure.
+var errMarkMoved = errors.New("jetstream: another node goes on with the erasure")
+
+func (l *Store) ErasingOf(ctx context.Context, session string) (*Erasing, error) {
+	p := l.PartitionOf(session)
+	m, err := l.LastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
+	e := &Erasing{At: m.Sequence, Time: m.At}
+	switch {
+	case errors.Is(err, link.ErrNoMessage):
+		return &Erasing{}, nil
+	case err != nil:
+		return nil, err
+	case len(m.Data) == 0: // of an older version, which had removed everything
+		e.Round = 1 // no server has said anything
+		e.Parts, err = l.PartsOf(ctx, session, 0)
+		return e, err
+	}
+	return e, e.Read(m)
+}
+
+func (e *Erasing) Read(m wire.Message) error {
+	if err := json.Unmarshal(m.Data, e); err != nil {
+		return fmt.Errorf("%w: mark of an erasure: %w", wire.ErrDamaged, err)
+	}
+	return nil
+}
+
+// put stores the mark if it is still the one that e was read from.
+func (l *Store) put(ctx context.Context, session string, e *Erasing) error {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: layout.ErasedSubject(session, l.PartitionOf(session)), Data: raw}
+	var ack *natsjs.PubAck
+	err = link.Settle(ctx, l.Conn, func(ctx context.Context) (err error) {
+		return l.Step(ctx, "mark", func(ctx context.Context) (err error) {
+			ack, err = l.JS.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(e.At))
+			return err
+		})
+	})
+	if refused, ok := errors.AsType[*natsjs.APIError](err); ok && refused.ErrorCode == natsjs.JSErrCodeStreamWrongLastSequence {
+		return errMarkMoved
+	}
+	if err != nil {
+		return fmt.Errorf("jetstream: erase: %w", err)
+	}
+	if err := l.Await(ctx, layout.SegmentStream(l.PartitionOf(session)), ack.Sequence); err != nil {
+		return fmt.Errorf("jetstream: erase: %w", err)
+	}
+	e.At, e.Time = ack.Sequence, time.Now()
+	return nil
+}
+
+// Change changes the mark of an erasure, if f does, and returns it.
+func (l *Store) Change(ctx context.Context, session string, f func(*Erasing) bool) (e *Erasing, err error) {
+	for {
+		if e, err = l.ErasingOf(ctx, session); err != nil || !f(e) {
+			return e, err
+		}
+		if err = l.put(ctx, session, e); !errors.Is(err, errMarkMoved) {
+			return e, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// streams are those that an erasure removes something from.
+func (e *Erasing) streams() (names []string) {
+	for _, p := range e.Parts {
+		if !slices.Contains(names, p.Stream) {
+			names = append(names, p.Stream)
+		}
+	}
+	return names
+}
+
+func (e *Erasing) NextRound() { e.Round = max(e.Round+1, uint64(time.Now().UnixNano())) }
+
+// Want marks a session whose head is given as one to be erased.
+func (l *Store) Want(ctx context.Context, session string, head uint64) error {
+	_, err := l.Change(ctx, session, func(e *Erasing) bool {
+		if e.Done { // of an erasure before that: what is left of it is its fence
+			e.Removed = false
+		}
+		e.Head, e.Done, e.Told = head, false, false
+		return true
+	})
+	return err
+}
+
+// Begin marks that the session is fenced. Errors: ErrSessionNotFound, if the erasure has
+// ended, and that of a later session has begun.
+func (l *Store) Begin(ctx context.Context, session string, fence uint64, parts []Part) (*Erasing, error) {
+	ended := false
+	e, err := l.Change(ctx, session, func(e *Erasing) bool {
+		if ended = e.Fence > fence; ended {
+			return false
+		}
+		if e.Fence == fence {
+			wanted := 0 < e.Head && e.Head < fence // not a session of the same id that came later
+			if wanted {
+				e.Head = 0
+			}
+			return wanted
+		}
+		e.Head, e.Fence, e.Parts, e.Removed, e.Done, e.Told = 0, fence, Join(e.Parts, parts), false, false, false
+		e.NextRound()
+		return true
+	})
+	if ended {
+		return nil, eventlog.ErrSessionNotFound
+	}
+	return e, err
+}
+
+// EndErasing marks that an erasure is done, and removes what else was stored for it. told: the
+// caller answers so to a client. It reports whether this call has ended it.
+func (l *Store) EndErasing(ctx context.Context, session string, e *Erasing, told bool) (ended bool, err error) {
+	parts := e.Parts
+	now, err := l.Change(ctx, session, func(now *Erasing) bool {
+		ended = false
+		if now.At == 0 || now.Round != e.Round || now.Head > 0 || now.Done && (now.Told || !told) {
+			return false
+		}
+		ended = !now.Done
+		now.Parts, now.Removed, now.Done, now.Told = nil, true, true, now.Told || told
+		return true
+	})
+	if err != nil || !now.Done {
+		return false, err
+	}
+	if err := l.dropReports(ctx, session, parts); err != nil {
+		return ended, err
+	}
+	return ended, l.TidyMark(ctx, session, now)
+}
+
+// TidyMark removes the messages of a mark before the last one.
+func (l *Store) TidyMark(ctx context.Context, session string, e *Erasing) error {
+	p := l.PartitionOf(session)
+	_, err := l.EraseSubject(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p), e.At-1)
+	return err
+}
+
+// Join returns parts with those of an erasure that has not ended. Their sequences are
+// not put together: between them may be some of a session that lives.
+func Join(before, parts []Part) []Part {
+	for _, b := range before {
+		b.Last, b.Messages = 0, 0
+		if !slices.Contains(parts, b) {
+			parts = append(parts, b)
+		}
+	}
+	return parts
+}
+
+// PartsOf returns where a session's messages are. Those up to its fence are the
+// log's; without a fence it is what comes before the first message that is there.
+func (l *Store) PartsOf(ctx context.Context, session string, fence uint64) ([]Part, error) {
+	p := l.PartitionOf(session)
+	floor, err := l.Floor(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	parts := []Part{
+		{Stream: layout.BlobStream, Subject: l.BlobPrefix(session) + ">"},
+		{Stream: layout.SegmentStream(p), Subject: layout.SegmentSubject(session, p), Look: floor > 0 && l.Opts.Server != nil && !l.Scrubs(layout.SegmentStream(p))},
+		{Stream: layout.SegmentStream(p), Subject: layout.FloorSubject(session, p)},
+		{Stream: layout.LogStream(p), Subject: layout.LogSubject(session, p)},
+	}
+	if l.Opts.Beside != nil && l.Opts.Forget != nil {
+		if stream, subject := l.Opts.Beside(session, p); stream != "" {
+			parts = append(parts, Part{Stream: stream, Subject: subject})
+		}
+	}
+	for i := range parts {
+		b := &parts[i]
+		// In this order: what comes in between is of a session that is created now.
+		if b.UpTo, err = l.LastOf(ctx, b.Stream); err != nil {
+			if !l.Owns(b.Stream) && errors.Is(err, natsjs.ErrStreamNotFound) { // nothing was stored beside a new partition yet
+				continue
+			}
+			return nil, err
+		}
+		if b.From, err = l.FirstFrom(ctx, b.Stream, b.Subject, 1); err != nil {
+			return nil, err
+		}
+		b.Scrub = l.Scrubs(b.Stream) || !l.Owns(b.Stream) && l.Opts.Server != nil && l.Opts.Replicas > 1
+		if fence == 0 && b.From > 0 {
+			b.UpTo = b.From - 1
+		}
+	}
+	log := &parts[3]
+	if fence > 0 {
+		log.UpTo = fence
+	}
+	if floor > 0 {
+		parts[1].From = 0 // what was trimmed came before
+	}
+	if l.Opts.Server == nil {
+		if log.Left, err = l.wasPurged(ctx, session, log.From); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// wasPurged reports whether a session has records that the log has not any more, as it may
+// have if its last segment can't be read.
+func (l *Store) wasPurged(ctx context.Context, session string, begins uint64) (bool, error) {
+	s, _, err := l.LastSegment(ctx, session)
+	if errors.Is(err, wire.ErrDamaged) {
+		return true, nil
+	}
+	if err != nil || s == nil {
+		return false, err
+	}
+	return len(s.Records) > 0 && (begins == 0 || s.Records[0].Sequence < begins), nil
+}
+
+// ForgetErasing removes a mark, and what servers have reported.
+func (l *Store) ForgetErasing(ctx context.Context, session string, e *Erasing) error {
+	p := l.PartitionOf(session)
+	if err := l.dropReports(ctx, session, []Part{{Stream: layout.BlobStream}, {Stream: layout.SegmentStream(p)}, {Stream: layout.LogStream(p)}}); err != nil {
+		return err
+	}
+	_, err := l.EraseSubject(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p), e.At)
+	return err
+}
+
+// dropReports removes what servers with replicas of some streams have reported of an erasure.
+func (l *Store) dropReports(ctx context.Context, session string, parts []Part) error {
+	p := l.PartitionOf(session)
+	servers, err := l.serversWith(ctx, &Erasing{Parts: parts})
+	if err != nil {
+		return err
+	}
+	said, err := l.reports(ctx, session, servers)
+	if err != nil {
+		return err
+	}
+	for server := range said {
+		if _, err := l.EraseSubject(ctx, layout.SegmentStream(p), layout.ReportSubject(session, p, server), math.MaxUint64); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reports returns for which round each of some servers has said that nothing is left, if
+// it has.
+func (l *Store) reports(ctx context.Context, session string, servers []string) (map[string]uint64, error) {
+	p := l.PartitionOf(session)
+	said := map[string]uint64{}
+	for _, server := range servers {
+		m, err := l.LastMessage(ctx, layout.SegmentStream(p), layout.ReportSubject(session, p, server))
+		if errors.Is(err, link.ErrNoMessage) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if said[server], err = strconv.ParseUint(string(m.Data), 10, 64); err != nil {
+			return nil, fmt.Errorf("%w: report of an erasure: %w", wire.ErrDamaged, err)
+		}
+	}
+	return said, nil
+}
+
+// Report says that this process's server has nothing left of what an erasure removed.
+func (l *Store) Report(ctx context.Context, session string, e *Erasing) error {
+	p := l.PartitionOf(session)
+	m := &nats.Msg{Subject: layout.ReportSubject(session, p, l.Opts.Server.Name()), Data: strconv.AppendUint(nil, e.Round, 10), Header: nats.Header{}}
+	if _, err := l.StoreMessage(ctx, m); err != nil {
+		return fmt.Errorf("jetstream: erase: %w", err)
+	}
+	return nil
+}
+
+// serversWith names the servers that have replicas of what an erasure is about.
+func (l *Store) serversWith(ctx context.Context, e *Erasing) ([]string, error) {
+	all := map[string]bool{}
+	for _, p := range e.Parts {
+		s, err := l.FindStream(ctx, p.Stream)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range streams.ServersOf(s.CachedInfo()) {
+			all[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+// mostTaken bounds what a mark says of single messages.
+const mostTaken = 1000
+
+// Wipe removes a message for good that came too late for an erasure of its session.
+// The mark names it first: a process that dies in between leaves nothing that
+// nobody knows of. A message that is gone reopens no erasure: another node has named it, or
+// the erasure has removed it.
+func (l *Store) Wipe(ctx context.Context, session, stream, subject string, at uint64) error {
+	_, err := l.MessageAt(ctx, stream, at)
+	if errors.Is(err, link.ErrNoMessage) && (l.Opts.Replicas <= 1 || l.Leads(ctx, stream)) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, link.ErrNoMessage) {
+		return err
+	}
+	if !l.Scrubs(stream) {
+		return l.SecureDelete(ctx, stream, at)
+	}
+	taken := Part{Stream: stream, Subject: subject, From: at, UpTo: at, Scrub: true, Taken: true}
+	full := false
+	e, err := l.Change(ctx, session, func(e *Erasing) bool {
+		if full = len(e.Parts) >= mostTaken; full {
+			return false
+		}
+		e.Parts, e.Removed, e.Done = append(e.Parts, taken), false, false
+		e.NextRound()
+		return true
+	})
+	if full {
+		return fmt.Errorf("jetstream: session %q: more than %d messages wait to be overwritten", session, mostTaken)
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.Remove(ctx, stream, at); err != nil || e.Head > 0 { // what is yet to be fenced goes on by itself
+		return err
+	}
+	_, err = l.RemoveAll(ctx, session, e)
+	if errors.Is(err, eventlog.ErrSessionNotFound) { // others have ended it
+		err = nil
+	}
+	return err
+}
+
+// position notes what a part's stream has.
+func (l *Store) position(ctx context.Context, p *Part) error {
+	s, err := l.FindStream(ctx, p.Stream)
+	if err != nil {
+		return err
+	}
+	info := s.CachedInfo()
+	p.Last, p.Messages, p.Replicas = info.State.LastSeq, info.State.Msgs, info.Config.Replicas
+	return nil
+}

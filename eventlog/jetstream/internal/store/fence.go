@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// Fenced returns the sequence of the session's fence. Errors: ErrSessionNotFound, if it has
+// none.
+func (l *Store) Fenced(ctx context.Context, session string) (uint64, error) {
+	stream, subject, err := l.Place(session)
+	if err != nil {
+		return 0, err
+	}
+	m, err := l.LastMessage(ctx, stream, subject)
+	switch {
+	case errors.Is(err, link.ErrNoMessage), err == nil && !wire.IsErased(m.Header):
+		return 0, eventlog.ErrSessionNotFound
+	case err != nil:
+		return 0, err
+	}
+	return m.Sequence, nil
+}
+
+// stands reports whether a session's fence is there, which no session of the id is then.
+func (l *Store) stands(ctx context.Context, session string, fence uint64) (bool, error) {
+	at, err := l.Fenced(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return false, nil
+	}
+	return err == nil && at == fence, err
+}
+
+// eraseSealed overwrites the segments and floors of a session that hold or name records
+// up to its fence, wherever in the stream they are: another node may seal until the
+// fence is removed. Records after the fence are of a session that was created again. So may be
+// what can't be read: that goes only while the fence stands. Errors: ErrUnavailable, if the
+// server that answered may not be the stream's leader, which may have more.
+func (l *Store) eraseSealed(ctx context.Context, session string, fence uint64, by func(subject string, at uint64) error) error {
+	p := l.PartitionOf(session)
+	stream := layout.SegmentStream(p)
+	for _, subject := range []string{layout.SegmentSubject(session, p), layout.FloorSubject(session, p)} {
+		for at := uint64(0); ; {
+			m, err := l.LeaderGet(ctx, stream, map[string]any{"seq": at + 1, "next_by_subj": subject})
+			if errors.Is(err, link.ErrNoMessage) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			at = m.Sequence
+			last, readable := wire.Reaches(m)
+			if readable && last > fence {
+				continue
+			}
+			if !readable {
+				if stands, err := l.stands(ctx, session, fence); err != nil {
+					return err
+				} else if !stands {
+					continue
+				}
+			}
+			if err := by(subject, at); err != nil {
+				return err
+			}
+		}
+	}
+	if l.Opts.Replicas > 1 && !l.Leads(ctx, stream) {
+		return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
+	}
+	return nil
+}
+
+// EraseLate removes segments and floors that were stored after an erasure had looked for
+// them, as by a sealer that died before it took one back. It reports whether there were any.
+func (l *Store) EraseLate(ctx context.Context, session string, e *Erasing) (some bool, err error) {
+	err = l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
+		some = true
+		return l.Wipe(ctx, session, layout.SegmentStream(l.PartitionOf(session)), subject, at)
+	})
+	return some, err
+}

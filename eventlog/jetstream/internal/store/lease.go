@@ -1,0 +1,32 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// endsBefore reports whether a session surely ends before a sequence. Of one answer
+// that says so nobody knows which server gave it: the leader that is asked a
+// moment later may be another one, which has what it lacks.
+func (l *Store) endsBefore(ctx context.Context, session string, seq uint64) bool {
+	if l.Opts.Replicas <= 1 {
+		return true
+	}
+	t := time.NewTimer(link.NewsTime)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return false
+	}
+	head, _, err := l.HeadPlace(ctx, session)
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head >= seq {
+		return false
+	}
+	return l.Leads(ctx, layout.LogStream(l.PartitionOf(session)))
+}

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// A message that was sent before a session's erasure may be stored after it: its sender was
+// slow, or the network. What is compared with the session's last record then fails. What is
+// compared with "nothing" succeeds, and its sender may have died before it looks again.
+// So whoever finds such a message compares it with the last fence that the session's mark
+// names, which stays for an hour.
+
+// fenceOf returns the last fence of a session, 0 if none is known.
+func (l *Store) fenceOf(ctx context.Context, session string) (uint64, error) {
+	p := l.PartitionOf(session)
+	m, err := l.LastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
+	var e Erasing
+	switch {
+	case errors.Is(err, link.ErrNoMessage):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(m.Data) == 0: // of an older version
+		return 0, nil
+	}
+	err = e.Read(m)
+	return e.Fence, err
+}
+
+// outlived reports whether m, a segment or a floor of records up to last that was compared with
+// "nothing", is of a session that was erased, and removes it. As long as the fence stands
+// that is left to the erasure.
+func (l *Store) outlived(ctx context.Context, session string, m wire.Message, last uint64) (bool, error) {
+	fence, err := l.fenceOf(ctx, session)
+	if err != nil || fence < last {
+		return false, err
+	}
+	if l.Opts.ReadOnly {
+		return true, nil
+	}
+	stream, _, err := l.Place(session)
+	if err != nil {
+		return false, err
+	}
+	if _, err := l.MessageAt(ctx, stream, fence); !errors.Is(err, link.ErrNoMessage) {
+		return true, err
+	}
+	return true, l.Wipe(ctx, session, layout.SegmentStream(l.PartitionOf(session)), m.Subject, m.Sequence)
+}
+
+// blobsTaken reports whether a session's last erasure has taken the blobs of the record at
+// seq, which created its session: they were stored when the log had the messages up to since
+// and no fence of the session. If the session was fenced after that and before the record,
+// the erasure takes, or has taken, what it found of them.
+func (l *Store) blobsTaken(ctx context.Context, session, since string, seq uint64) (bool, error) {
+	from, err := strconv.ParseUint(since, 10, 64)
+	if err != nil {
+		return false, fmt.Errorf("%w: header %s of message %d", wire.ErrDamaged, wire.HeaderSince, seq)
+	}
+	fence, err := l.fenceOf(ctx, session)
+	return err == nil && from < fence && fence < seq, err
+}

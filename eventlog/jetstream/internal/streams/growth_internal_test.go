@@ -1,0 +1,77 @@
+package streams
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// moved returns the id of a session that more partitions would put elsewhere.
+func moved(from, to int) string {
+	for i := 0; ; i++ {
+		id := fmt.Sprint("moved", i)
+		if layout.Partition(id, from) != layout.Partition(id, to) {
+			return id
+		}
+	}
+}
+
+// TestWhatALeaseLetsCreate: without one nothing, and while a growth closes only what stays where it is.
+func TestWhatALeaseLetsCreate(t *testing.T) {
+	l := &Set{permit: newPermit()}
+	l.setNumbers([]int{1})
+	moves, stays := moved(1, 4), "stays"
+	for i := 0; layout.Partition(stays, 4) != 0; i++ {
+		stays = fmt.Sprint("stays", i)
+	}
+	may, _ := l.mayCreate(stays)
+	require.False(t, may)
+	l.permit.extend(unlimited(), 4)
+	may, changed := l.mayCreate(moves)
+	require.False(t, may)
+	may, _ = l.mayCreate(stays)
+	require.True(t, may, "it is where it is by both numbers")
+	l.permit.extend(unlimited(), 0)
+	<-changed
+	may, _ = l.mayCreate(moves)
+	require.True(t, may)
+}
+
+// TestAGrowthWhoseProcessDiedIsCancelled: by any of the others, after a while. The next one succeeds.
+func TestAGrowthWhoseProcessDiedIsCancelled(t *testing.T) {
+	ctx := link.WithTuning(t.Context(), link.Tuning{Announced: 1500 * time.Millisecond})
+	conn, err := link.New(ctx, storetest.Connect(t), link.Options{Partitions: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	l, err := Open(t.Context(), conn)
+	require.NoError(t, err)
+	require.NoError(t, l.makeFor(t.Context(), ConfigsOf(l.Opts, []int{1, 4}, 0)[3]))
+	seq, err := l.setGrowth(t.Context(), 0, 0, growth{Phase: announced, To: 4, By: "dead"})
+	require.NoError(t, err)
+	seq, err = l.setGrowth(t.Context(), 0, seq, growth{Phase: closing, To: 4, By: "dead"})
+	require.NoError(t, err)
+	watcher := &Set{Link: conn, permit: newPermit()}
+	watcher.setNumbers([]int{1})
+	require.Equal(t, growthSoon, watcher.lookAtGrowth(t.Context()))
+	may, _ := watcher.mayCreate(moved(1, 4))
+	require.False(t, may)
+	watcher.seenSince = time.Now().Add(-growthPatience - time.Second)
+	require.Equal(t, growthSoon, watcher.lookAtGrowth(t.Context()))
+	g, at, err := l.growthOf(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, cancelled, g.Phase)
+	require.Greater(t, at, seq)
+	_, err = l.setGrowth(t.Context(), 0, seq, growth{Phase: grown, To: 4, By: "dead"})
+	require.Error(t, err, "the dead process was only slow: it is too late")
+	require.Equal(t, growthLook, watcher.lookAtGrowth(t.Context()))
+	may, _ = watcher.mayCreate("s")
+	require.True(t, may)
+	require.NoError(t, l.Grow(t.Context(), 4))
+	require.Equal(t, 4, l.Partitions())
+}

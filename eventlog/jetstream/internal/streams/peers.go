@@ -1,0 +1,97 @@
+package streams
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+)
+
+const (
+
+	// PeersSubject asks all servers that know the account who they are; a
+	// client needs no rights on the system account for it. Servers without a
+	// system account don't answer.
+	PeersSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
+	// PeersTimeout is how long servers may take to say who they are.
+	PeersTimeout = 500 * time.Millisecond
+)
+
+// checkPeers refuses a cluster in which a server is too old that keeps one of
+// the streams. Those that don't say what they are can't be judged: only the
+// server that l is connected to always is.
+func (l *Set) checkPeers(ctx context.Context, streams []*natsjs.StreamInfo) error {
+	peers := map[string]bool{}
+	for _, s := range streams {
+		for _, name := range ServersOf(s) {
+			peers[name] = true
+		}
+	}
+	delete(peers, l.Conn.ConnectedServerName())
+	if len(peers) == 0 {
+		return nil
+	}
+	versions, err := l.askVersions(ctx, peers)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		if err := link.CheckServer(versions[name]); err != nil {
+			return fmt.Errorf("server %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// askVersions returns the versions of those of the servers that answer in
+// time.
+func (l *Set) askVersions(ctx context.Context, servers map[string]bool) (map[string]string, error) {
+	inbox := l.Conn.NewInbox()
+	sub, err := l.Conn.SubscribeSync(inbox)
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: ask the servers' versions: %w", err)
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
+	if err := l.Conn.PublishRequest(PeersSubject, inbox, []byte(`{"include_unused":true}`)); err != nil {
+		return nil, fmt.Errorf("jetstream: ask the servers' versions: %w", err)
+	}
+	try, cancel := context.WithTimeout(ctx, PeersTimeout)
+	defer cancel()
+	versions := map[string]string{}
+	for len(versions) < len(servers) {
+		m, err := sub.NextMsgWithContext(try)
+		if err != nil { // also without responders
+			return versions, context.Cause(ctx)
+		}
+		var answer struct {
+			Server struct {
+				Name    string `json:"name"`
+				Version string `json:"ver"`
+			} `json:"server"`
+		}
+		if json.Unmarshal(m.Data, &answer) == nil && servers[answer.Server.Name] {
+			versions[answer.Server.Name] = answer.Server.Version
+		}
+	}
+	return versions, nil
+}
+
+// ServersOf names the servers of a cluster that keep a stream.
+func ServersOf(s *natsjs.StreamInfo) (names []string) {
+	if s.Cluster == nil {
+		return nil
+	}
+	if s.Cluster.Leader != "" {
+		names = append(names, s.Cluster.Leader)
+	}
+	for _, r := range s.Cluster.Replicas {
+		names = append(names, r.Name)
+	}
+	return names
+}

@@ -1,0 +1,56 @@
+package streams
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// silence is how long a server that keeps a stream may be silent before it
+// counts as gone; it speaks about once a second.
+const silence = 5 * time.Second
+
+// Replicas asks the leaders of the log's streams which servers are there. It
+// fails if a stream has no leader, as when the quorum is lost.
+func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
+	all := eventlog.Replicas{}
+	missing := map[string]bool{}
+	for p := range l.Partitions() {
+		var info struct {
+			link.Refusal
+			At      time.Time `json:"ts"`
+			Cluster struct {
+				Since    time.Time `json:"leader_since"`
+				Replicas []struct {
+					Name    string        `json:"name"`
+					Offline bool          `json:"offline"`
+					Active  time.Duration `json:"active"`
+				} `json:"replicas"`
+			} `json:"cluster"`
+		}
+		if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(p), struct{}{}, &info); err != nil {
+			return eventlog.Replicas{}, err
+		}
+		// A leader that has not heard of a server says that this was active 0 s ago.
+		long := !info.Cluster.Since.IsZero() && info.At.Sub(info.Cluster.Since) > silence
+		wanted := 1 + len(info.Cluster.Replicas)
+		present := wanted
+		for _, r := range info.Cluster.Replicas {
+			if r.Offline || r.Active > silence || r.Active == 0 && long {
+				missing[r.Name] = true
+				present--
+			}
+		}
+		all.Wanted = max(all.Wanted, wanted)
+		if p == 0 || present < all.Present {
+			all.Present = present
+		}
+	}
+	all.Missing = slices.Sorted(maps.Keys(missing))
+	return all, nil
+}

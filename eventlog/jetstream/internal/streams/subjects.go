@@ -1,0 +1,91 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// SubjectsOf returns the sessions that a stream has subjects of, and how many
+// messages each.
+func (l *Set) SubjectsOf(ctx context.Context, stream, filter string) (map[string]uint64, error) {
+	if l.IsClosed() {
+		return nil, eventlog.ErrClosed
+	}
+	var info *natsjs.StreamInfo
+	err := link.Settle(ctx, l.Conn, func(ctx context.Context) error {
+		s, err := l.JS.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		return l.Step(ctx, "subjects", func(ctx context.Context) error {
+			info, err = s.Info(ctx, natsjs.WithSubjectFilter(filter))
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
+	}
+	ids := make(map[string]uint64, len(info.State.Subjects))
+	for subject, messages := range info.State.Subjects {
+		// A subject that no session has was written by somebody else.
+		if id, _, ok := layout.SessionOf(subject); ok {
+			ids[id] += messages
+		}
+	}
+	return ids, nil
+}
+
+// LastOf returns a stream's last sequence.
+func (l *Set) LastOf(ctx context.Context, stream string) (uint64, error) {
+	var s natsjs.Stream
+	err := link.Settle(ctx, l.Conn, func(ctx context.Context) error {
+		return l.Step(ctx, "end", func(ctx context.Context) (err error) {
+			s, err = l.JS.Stream(ctx, stream)
+			return err
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("jetstream: stream %s: %w", stream, err)
+	}
+	return s.CachedInfo().State.LastSeq, nil
+}
+
+// FirstFrom returns the sequence of a subject's first message from seq on, 0
+// if there is none. It asks the leader: what is removed depends on it, and a
+// replica that lags would not know of the last ones.
+func (l *Set) FirstFrom(ctx context.Context, stream, subject string, seq uint64) (uint64, error) {
+	m, err := l.LeaderGet(ctx, stream, map[string]any{"seq": seq, "next_by_subj": subject})
+	if errors.Is(err, link.ErrNoMessage) {
+		return 0, nil
+	}
+	return m.Sequence, err
+}
+
+// Place returns the session's stream and subject.
+func (l *Set) Place(session string) (stream, subject string, err error) {
+	if err := eventlog.ValidateSessionID(session); err != nil {
+		return "", "", err
+	}
+	if l.IsClosed() {
+		return "", "", eventlog.ErrClosed
+	}
+	p := l.PartitionOf(session)
+	return layout.LogStream(p), layout.LogSubject(session, p), nil
+}
+
+// Owns reports whether a stream is the log's.
+func (l *Set) Owns(stream string) bool {
+	for p := range l.Partitions() {
+		if stream == layout.LogStream(p) || stream == layout.SegmentStream(p) {
+			return true
+		}
+	}
+	return stream == layout.BlobStream
+}

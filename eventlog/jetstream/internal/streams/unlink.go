@@ -1,0 +1,121 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+const (
+	// unlinkAlone is up to how many messages of a subject are removed one by one.
+	unlinkAlone = 200
+	// unlinkBytes is how much of a stream one purge by subject may walk: the server
+	// takes 1 to 2 ms for a MiB, and appends wait.
+	unlinkBytes = 64 << 20
+	// longestPause bounds the pause between two removed messages: what took longer
+	// waited for a leader, not for the disk.
+	longestPause = 250 * time.Millisecond
+)
+
+// Scrubs reports whether a stream's removed messages are overwritten in its files,
+// and not by the server one by one. Compressed blocks can't be, which segments are
+// in on one replica. On several, overwriting by the servers would not be enough: a
+// replica that was down receives only which messages are gone.
+func (l *Set) Scrubs(stream string) bool {
+	return l.Opts.Server != nil && l.Owns(stream) && (l.Opts.Replicas > 1 || !strings.HasPrefix(stream, layout.SegmentStreams))
+}
+
+// EraseSubject removes a subject's messages with sequence <= upTo for good: by
+// secure deletes, or, from a stream that is scrubbed, so that nobody finds them any
+// more; the caller has them scrubbed, see taken.
+func (l *Set) EraseSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
+	if l.Scrubs(stream) {
+		if some, err := l.purgeSubject(ctx, stream, subject, upTo); err != nil || some > 0 {
+			return some, err
+		}
+	}
+	for at := uint64(0); ; n++ {
+		if at, err = l.FirstFrom(ctx, stream, subject, at+1); err != nil || at == 0 || at > upTo {
+			return n, err
+		}
+		if err := l.Overwrite(ctx, stream, at); err != nil {
+			return n, err
+		}
+	}
+}
+
+// purgeSubject removes a subject's messages at once, if they are many and lie close
+// together, and returns how many there were.
+func (l *Set) purgeSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
+	count, err := l.Count(ctx, stream, subject)
+	if err != nil || count <= unlinkAlone {
+		return 0, err
+	}
+	first, err := l.FirstFrom(ctx, stream, subject, 1)
+	if err != nil || first == 0 || first > upTo {
+		return 0, err
+	}
+	s, err := l.FindStream(ctx, stream)
+	if err != nil {
+		return 0, err
+	}
+	state := s.CachedInfo().State
+	if share := float64(state.LastSeq-first+1) / float64(state.LastSeq-state.FirstSeq+1); share*float64(state.Bytes) > unlinkBytes {
+		return 0, nil
+	}
+	var opts []natsjs.StreamPurgeOpt
+	if upTo < math.MaxUint64 {
+		opts = append(opts, natsjs.WithPurgeSequence(upTo+1))
+	}
+	opts = append(opts, natsjs.WithPurgeSubject(subject))
+	err = link.Settle(ctx, l.Conn, func(ctx context.Context) error {
+		return l.Step(ctx, "purge", func(ctx context.Context) error { return s.Purge(ctx, opts...) })
+	})
+	if err != nil {
+		return 0, fmt.Errorf("jetstream: purge %s: %w", subject, err)
+	}
+	left, err := l.Count(ctx, stream, subject)
+	return int(count - min(count, left)), err
+}
+
+// Overwrite removes a message for good in turn with all others of this node, and with
+// a pause behind it as long as it took: where the server overwrites it, the store is
+// locked while it rewrites a block of up to 8 MiB, and appends shall wait for one
+// such block, not for those of all erasures under way.
+func (l *Set) Overwrite(ctx context.Context, stream string, seq uint64) error {
+	if l.Opts.Hook != nil { // which lets one request at a time go on
+		if l.Scrubs(stream) {
+			return l.Remove(ctx, stream, seq)
+		}
+		return l.SecureDelete(ctx, stream, seq)
+	}
+	select {
+	case l.erasing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-l.erasing }()
+	began := time.Now()
+	if l.Scrubs(stream) {
+		err := l.Remove(ctx, stream, seq)
+		l.Yield(ctx, began)
+		return err
+	}
+	if err := l.SecureDelete(ctx, stream, seq); err != nil {
+		return err
+	}
+	pause := time.NewTimer(min(time.Since(began), longestPause))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done(): // the next one says so
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package verify
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// TestForgedSegmentsAreFound: segments whose checksums are right and whose
+// content is not.
+func TestForgedSegmentsAreFound(t *testing.T) {
+	t.Parallel()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+	l, err := maintenance.Open(t.Context(), nc, link.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	for i, tc := range []struct {
+		name  string
+		forge func(*wire.Segment)
+		want  eventlog.FindingCode
+	}{
+		{"a changed payload", func(s *wire.Segment) { s.Records[1].Payload = []byte(`{"type":"x","y":2}`) }, eventlog.FoundSegmentDiffers},
+		{"a changed envelope", func(s *wire.Segment) { s.Records[1].Run = "another" }, eventlog.FoundSegmentDiffers},
+		{"a record less", func(s *wire.Segment) { s.Records = append(s.Records[:1], s.Records[2:]...) }, eventlog.FoundSegmentDiffers},
+		{"another predecessor", func(s *wire.Segment) { s.Previous-- }, eventlog.FoundSegment},
+		{"a later predecessor", func(s *wire.Segment) { s.Previous++ }, eventlog.FoundSegmentGap},
+		{"another index", func(s *wire.Segment) { s.Index++; s.Directory = append(s.Directory, wire.SegmentRef{}) }, eventlog.FoundSegmentGap},
+		{"a directory without an entry", func(s *wire.Segment) { s.Directory = s.Directory[1:] }, eventlog.FoundSegment},
+		{"a directory that points elsewhere", func(s *wire.Segment) { s.Directory[0].At = 1 << 20 }, eventlog.FoundSegment},
+		{"a directory that tells another end", func(s *wire.Segment) { s.Directory[0].Last++ }, eventlog.FoundSegment},
+	} {
+		session := fmt.Sprint("s", i)
+		head := uint64(0)
+		for n := range 3 { // segments; the last one is forged
+			var entries []eventlog.Entry
+			for k := range 5 {
+				entries = append(entries, eventlog.Entry{
+					Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: "x", Agent: session, Writer: fmt.Sprint("w", n), Ordinal: uint64(k + 1)},
+					Payload:  []byte(`{"type":"x"}`),
+				})
+			}
+			head, err = l.Append(t.Context(), session, head, entries)
+			require.NoError(t, err)
+			require.NoError(t, l.Seal(t.Context(), session))
+		}
+		found := func() (codes []eventlog.FindingCode) {
+			_, err := New(l.Store).Verify(t.Context(), session, func(f eventlog.Finding) {
+				if !f.Code.IsNote() {
+					require.Equal(t, session, f.Session)
+					t.Log(tc.name, ": ", f)
+					codes = append(codes, f.Code)
+				}
+			})
+			require.NoError(t, err)
+			return codes
+		}
+		require.Empty(t, found(), tc.name)
+		s, at, err := l.LastSegment(t.Context(), session)
+		require.NoError(t, err)
+		tc.forge(s)
+		b, err := s.Pack()
+		require.NoError(t, err)
+		require.NoError(t, l.Remove(t.Context(), layout.SegmentStream(0), at))
+		_, err = l.Publish(t.Context(), []*nats.Msg{{Subject: layout.SegmentSubject(session, 0), Data: b, Header: nats.Header{}}})
+		require.NoError(t, err)
+		require.Contains(t, found(), tc.want, tc.name)
+	}
+}

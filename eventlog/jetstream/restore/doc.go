@@ -1,0 +1,2 @@
+// Package restore writes copied sessions into a deployment that has none. They keep their sequences.
+package restore

@@ -1,0 +1,288 @@
+package restore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+)
+
+// SequencesBehind is how many sequences a restored log leaves out behind the
+// last one of what was copied: those that the lost log may have given since are
+// never given again, so no cursor of a client means another record.
+const SequencesBehind = 1 << 32
+
+// maxEnd is the last sequence behind which a log can be restored: all that
+// follow are numbers that every client can hold.
+const maxEnd = 1<<53 - 2*SequencesBehind
+
+// Errors of a restore.
+var (
+	// ErrNotEmpty: a deployment has streams of helixd's.
+	ErrNotEmpty = streams.ErrNotEmpty
+	// ErrRestoring: a restore into the deployment has begun and not ended.
+	ErrRestoring = streams.ErrRestoring
+)
+
+// Options say what a restored log is like.
+type Options struct {
+	// Ends are the last sequences of the partitions of what is restored, see
+	// eventlog.Copier. Required.
+	Ends []uint64
+	// Placement of the log that is restored; nil if its number of partitions has never changed.
+	Placement *eventlog.Placement
+	// Replicas of each stream; 0 means 1.
+	Replicas int
+	// Backup is when the backup was begun that is restored. If it is set, and the context of
+	// Session has an actor, see eventlog.WithActor, an eventlog.SessionImported after a
+	// session's records says so.
+	Backup time.Time
+}
+
+// Restorer writes copied sessions into a deployment that has none. Their records
+// keep their sequences: they lie in segments, as if a purge had taken them from
+// the log, and the log goes on behind them, see [SequencesBehind]. Until Finish
+// nobody can open the log.
+type Restorer struct {
+	log    *store.Store
+	ends   []uint64
+	backup time.Time
+}
+
+// Begin makes the streams of a log in a deployment without any. The connection
+// stays the caller's. Errors: ErrNotEmpty.
+func Begin(ctx context.Context, nc *nats.Conn, o Options) (*Restorer, error) {
+	if n := len(o.Ends); n < 1 || n > layout.MaxPartitions {
+		return nil, fmt.Errorf("jetstream: restore: a log has 1 to %d partitions, not %d", layout.MaxPartitions, n)
+	}
+	if slices.Max(o.Ends) > maxEnd {
+		return nil, fmt.Errorf("%w: sequence %d", wire.ErrDamaged, slices.Max(o.Ends))
+	}
+	if err := checkEmpty(ctx, nc); err != nil {
+		return nil, err
+	}
+	places, err := layout.PlacesOf(o.Placement, len(o.Ends))
+	if err != nil {
+		return nil, err
+	}
+	first := make([]uint64, len(o.Ends))
+	for p, end := range o.Ends {
+		first[p] = end + SequencesBehind + 1
+	}
+	log, err := store.Open(ctx, nc, link.Options{
+		Partitions: len(o.Ends), Replicas: o.Replicas,
+		Restores: &link.RestoreMark{ID: rand.Text(), First: first, Places: places},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Restorer{log: log, ends: o.Ends, backup: o.Backup}, nil
+}
+
+func checkEmpty(ctx context.Context, nc *nats.Conn) error {
+	js, err := link.NewJetStream(nc)
+	if err != nil {
+		return fmt.Errorf("jetstream: %w", err)
+	}
+	var found string
+	err = link.Settle(ctx, nc, func(ctx context.Context) error {
+		names := js.StreamNames(ctx)
+		for name := range names.Name() {
+			if strings.HasPrefix(name, layout.StreamPrefix) {
+				found = name
+			}
+		}
+		return names.Err()
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("jetstream: list streams: %w", err)
+	case found != "":
+		return fmt.Errorf("%w: there is a stream %s", ErrNotEmpty, found)
+	}
+	return nil
+}
+
+// Session writes the records of a session that was not written yet, which
+// retention may have taken the beginning of, up to floor. It returns how many
+// there were. An error leaves the session half written: the restore has failed.
+func (r *Restorer) Session(ctx context.Context, session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) (n int, err error) {
+	if err := eventlog.ValidateSessionID(session); err != nil {
+		return 0, err
+	}
+	w := &restoring{session: session, l: r.log, partition: r.log.PartitionOf(session)}
+	if floor > 0 {
+		if err := w.mark(ctx, floor); err != nil {
+			return 0, err
+		}
+	}
+	for c, err := range records {
+		if err != nil {
+			return n, err
+		}
+		if last := max(w.last, floor); c.Sequence <= last || c.Sequence > r.ends[w.partition] {
+			return n, fmt.Errorf("%w: session %q: record %d does not lie between %d and its partition's end, %d",
+				wire.ErrDamaged, session, c.Sequence, last, r.ends[w.partition])
+		}
+		if err := w.add(ctx, c); err != nil {
+			return n, err
+		}
+		n++
+	}
+	w.all = true
+	if err := w.write(ctx); err != nil || n == 0 {
+		return n, err
+	}
+	return n, r.sign(ctx, session, w.last, n)
+}
+
+// sign appends who has restored a session's records.
+func (r *Restorer) sign(ctx context.Context, session string, head uint64, records int) error {
+	f := &eventlog.SessionImported{
+		Records: records, Backup: r.backup.UnixMilli(),
+		FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()},
+	}
+	if eventlog.SetActor(ctx, f); f.By == nil || r.backup.IsZero() {
+		return nil
+	}
+	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
+	if err == nil {
+		_, err = r.log.Append(ctx, session, head, []eventlog.Entry{e})
+	}
+	if err != nil {
+		return fmt.Errorf("jetstream: restore: session %q: %w", session, err)
+	}
+	return nil
+}
+
+// restoring is the work on one session.
+type restoring struct {
+	l         *store.Store
+	session   string
+	partition int
+	records   []wire.Stored // that wait
+	all       bool          // no more will come
+	segment   *wire.Segment // the last one, and its place
+	at        uint64
+	last      uint64 // record
+	size      int    // of the payloads that wait
+}
+
+// mark notes that retention has removed what is up to floor. The segments that
+// are there then follow on one that is not.
+func (w *restoring) mark(ctx context.Context, floor uint64) error {
+	w.segment = &wire.Segment{Records: []wire.Stored{{Record: eventlog.Record{Sequence: floor}}}}
+	m := &nats.Msg{Subject: layout.FloorSubject(w.session, w.partition), Data: strconv.AppendUint(nil, floor, 10), Header: nats.Header{}}
+	_, err := w.l.StoreMessage(ctx, m)
+	if err != nil {
+		return fmt.Errorf("jetstream: restore: %w", err)
+	}
+	return nil
+}
+
+// add takes the session's next record.
+func (w *restoring) add(ctx context.Context, c eventlog.Copied) error {
+	s := wire.Stored{Record: c.Record, Linked: !c.Unlinked}
+	if len(c.Payload) > w.l.Inline {
+		ref := wire.RefOf(c.Payload)
+		_, err := w.l.BlobAfter(ctx, w.session, ref)
+		if errors.Is(err, link.ErrNoMessage) {
+			_, err = w.l.StoreBlob(ctx, w.session, ref, c.Payload, wire.HeaderAfter, c.Sequence)
+		}
+		if err != nil {
+			return err
+		}
+		s.Blob, s.Payload = ref.String(), ref.Placeholder(c.Type)
+	}
+	w.records = append(w.records, s)
+	w.last = c.Sequence
+	w.size += len(s.Payload)
+	if len(w.records) < wire.SegmentRecords && w.size < wire.SegmentBytes {
+		return nil
+	}
+	return w.write(ctx)
+}
+
+// write stores the segments that are full, and the last one too once all is
+// there.
+func (w *restoring) write(ctx context.Context) error {
+	for {
+		next := w.segment.Take(w.at, w.records, time.Time{}, w.all)
+		if next == nil {
+			return nil
+		}
+		b, err := next.Pack()
+		if err != nil {
+			return err
+		}
+		at, err := w.l.StoreMessage(ctx, &nats.Msg{Subject: layout.SegmentSubject(w.session, w.partition), Data: b, Header: nats.Header{
+			wire.HeaderExpectedLast: {strconv.FormatUint(w.at, 10)},
+		}})
+		if err != nil {
+			return fmt.Errorf("jetstream: restore: session %q: %w", w.session, err)
+		}
+		for _, s := range next.Records {
+			w.size -= len(s.Payload)
+		}
+		w.records = append([]wire.Stored(nil), w.records[len(next.Records):]...)
+		w.segment, w.at = next, at
+	}
+}
+
+// Partitions returns how many the log has.
+func (r *Restorer) Partitions() int { return r.log.Partitions() }
+
+// PartitionOf returns the partition of a session.
+func (r *Restorer) PartitionOf(session string) int { return r.log.PartitionOf(session) }
+
+// Finish opens the log to all. It can be repeated.
+func (r *Restorer) Finish(ctx context.Context) error {
+	l := r.log
+	for p := len(r.ends) - 1; p >= 0; p-- {
+		configs := l.StreamsOf(p)
+		for i := len(configs) - 1; i >= 0; i-- { // the first log last: without it there is none
+			if err := unmark(ctx, l, configs[i].Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func unmark(ctx context.Context, l *store.Store, name string) error {
+	err := link.Settle(ctx, l.Conn, func(ctx context.Context) error {
+		s, err := l.JS.Stream(ctx, name)
+		if err != nil {
+			return err
+		}
+		config := s.CachedInfo().Config
+		config.Metadata = maps.Clone(config.Metadata)
+		delete(config.Metadata, streams.MetadataRestoring)
+		return l.Step(ctx, "unmark", func(ctx context.Context) error {
+			_, err := l.JS.UpdateStream(ctx, config)
+			return err
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("jetstream: restore: stream %s: %w", name, err)
+	}
+	return nil
+}
+
+// Close ends the restore, finished or not; it is idempotent.
+func (r *Restorer) Close() error { return r.log.Close() }
