@@ -36,8 +36,11 @@ func (l *Set) deleteMessage(ctx context.Context, stream string, seq uint64, by f
 		return nil
 	}
 	// The server's answer does not tell one that is gone from other failures.
-	if _, gerr := l.MessageAt(ctx, stream, seq); errors.Is(gerr, link.ErrNoMessage) {
+	switch _, gerr := l.MessageAt(ctx, stream, seq); {
+	case errors.Is(gerr, link.ErrNoMessage):
 		return nil
+	case gerr != nil: // ctx has ended, perhaps: then the caller must see that
+		err = fmt.Errorf("%w; %w", err, gerr)
 	}
 	return fmt.Errorf("jetstream: delete %d of %s: %w", seq, stream, err)
 }
