@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Rows are what a tree looks like in the read models, but for its texts.
+// Rows are a tree's rows in the read models, without its texts.
 type Rows struct {
 	Sessions []Session // sorted by id, each once
 	Runs     []Run     // by session, in the order in which they were requested
@@ -21,7 +21,7 @@ type UsageCell struct {
 	SessionID string
 	AgentType string
 	UserID    string
-	RunID     string // empty: what belongs to no run
+	RunID     string // empty: usage that belongs to no run
 	At        int64  // when the run began, in ms since the epoch
 	Model     string // empty: tool calls
 	Used
@@ -30,8 +30,8 @@ type UsageCell struct {
 // Day is the day that a cell counts for, in UTC.
 func (c UsageCell) Day() string { return time.UnixMilli(c.At).UTC().Format(time.DateOnly) }
 
-// Derive returns the rows of the tree that the log has under root. What it
-// returns shares nothing that later records change.
+// Derive returns the rows of the tree that the log has under root. The result shares
+// nothing that later records change.
 func Derive(root string, t *projector.Tree) Rows {
 	var rows Rows
 	for _, s := range sorted(t) {
@@ -54,8 +54,8 @@ func Derive(root string, t *projector.Tree) Rows {
 	return rows
 }
 
-// sorted returns the sessions of a tree by id. A damaged tree may have a
-// sub-agent that is called as its root: the root counts.
+// sorted returns the sessions of a tree by id. A damaged tree may have a sub-agent with
+// the root's id: then it returns the root.
 func sorted(t *projector.Tree) []*projector.Session {
 	byID := make(map[string]*projector.Session, 1+len(t.Children))
 	for _, s := range slices.Backward(t.Sessions()) { // the root is first there
@@ -105,8 +105,8 @@ func usedOf(t projector.Totals) Used {
 	}
 }
 
-// usageCells divides what a session has used among its runs and models. What
-// the runs don't account for belongs to none.
+// usageCells divides a session's usage among its runs and models. Usage that no run
+// accounts for has no run.
 func usageCells(user string, s *projector.Session) []UsageCell {
 	began := make(map[string]int64, len(s.Runs))
 	for _, run := range s.Runs {

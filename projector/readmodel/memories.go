@@ -19,8 +19,7 @@ type Memory struct {
 	Source    *eventlog.MemorySource `json:"source,omitempty"`
 	CreatedAt int64                  `json:"createdAt"` // ms since the epoch
 	Sequence  uint64                 `json:"sequence"`  // of its record
-	// EmbeddingStatus is complete when it has a vector of the model that was
-	// asked for.
+	// EmbeddingStatus is complete if the log has a vector of the requested model.
 	EmbeddingStatus EmbeddingStatus `json:"embeddingStatus"`
 }
 
@@ -33,36 +32,36 @@ const (
 	EmbeddingComplete EmbeddingStatus = "complete"
 )
 
-// Memories is the index of all scopes' memories: by words at once, by meaning
-// when their vectors are in the log. It is derived from the log and can be
-// thrown away. Forgotten memories are not in it, and none comes back that is saved
-// again under the same id. Errors: as [Models].
+// Memories is the index of all scopes' memories. They are found by words at once, by
+// meaning as soon as their vectors are in the log. The index is derived from the log and
+// can be removed. It does not have forgotten memories, and an id that was forgotten is
+// not added again. Errors: as [Models].
 type Memories interface {
-	// Candidates finds the memories of a scope that fit best, by words and by
-	// meaning. What the log held when it was asked is in, unless the answer's
-	// Fresh says otherwise. In a large scope both are picked roughly before they
-	// are ranked exactly: by words, the newest of those that have the question's
-	// rarest words; by meaning, those whose vectors point about the same way. No
-	// other scope has a part in it.
+	// Candidates finds the memories of a scope that fit best, by words and by meaning. It
+	// includes everything that the log held when it was called, unless the answer's Fresh
+	// says otherwise. By words, a large scope is ranked in two steps: the newest memories
+	// that have the question's rarest words are picked first, and only those are ranked
+	// exactly. By meaning, all vectors are compared. Other scopes have no influence on
+	// the result.
 	Candidates(ctx context.Context, q MemoryQuery) (Answer[MemoryCandidates], error)
-	// Memory returns one memory of a scope. Errors also: ErrNoMemory, and of one
-	// that was forgotten ErrForgotten, with the answer's Fresh.
+	// Memory returns one memory of a scope. Further errors: ErrNoMemory; ErrForgotten if
+	// it was forgotten, with the answer's Fresh.
 	Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (Answer[Memory], error)
-	// ListMemories lists a scope's, newest first.
+	// ListMemories lists a scope's memories, newest first.
 	ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page Paging) (Answer[MemoryPage], error)
-	// PendingMemories lists memories of all scopes that have no vector of the
-	// model, by scope and sequence, the ones after the given one, at most limit.
+	// PendingMemories lists memories of all scopes that have no vector of the model, by
+	// scope and sequence: those after the cursor, at most limit.
 	PendingMemories(ctx context.Context, model string, after PendingCursor, limit int) (Answer[Pending], error)
 }
 
 // MemoryQuery asks for candidates.
 type MemoryQuery struct {
 	Scope  eventlog.MemoryScope
-	Text   string    // any text, of whose words the first few hundred count; empty: not by words
-	Model  string    // of the vector; empty: not by meaning
-	Vector []float32 // of unit length; nil: not by meaning
+	Text   string    // any text; only its first few hundred words count; empty: no ranking by words
+	Model  string    // of the vector; empty: no ranking by meaning
+	Vector []float32 // of unit length; nil: no ranking by meaning
 	Limit  int       // of each list, 1 to MaxPage
-	// Exclude are ids that are not wanted.
+	// Exclude are the ids of memories to leave out.
 	Exclude []string
 }
 
@@ -70,13 +69,13 @@ type MemoryQuery struct {
 type MemoryCandidates struct {
 	ByWords   []RankedMemory
 	ByMeaning []RankedMemory
-	// Head is the record up to which the scope's log is known; 0: not at all.
+	// Head is the sequence up to which the scope's log is indexed; 0: not at all.
 	Head uint64
 }
 
-// RankedMemory is a memory and how well it fits: greater is better, comparable
-// within a list only. By words it is BM25, over 0; by meaning the cosine. Of
-// those that fit alike the newest is first.
+// RankedMemory is a memory with its score: greater is better, comparable within a list
+// only. By words the score is BM25, above 0; by meaning it is the cosine. Of equal scores
+// the newest is first.
 type RankedMemory struct {
 	Memory
 	Score float64
@@ -92,11 +91,11 @@ type MemoryPage struct {
 // Pending are memories without a vector.
 type Pending struct {
 	Items []Memory
-	// Heads are the records up to which their logs are known.
+	// Heads are the sequences up to which their logs are indexed.
 	Heads map[string]uint64
 }
 
-// PendingCursor is up to where pending memories are known.
+// PendingCursor is the place in the list of pending memories after which to continue.
 type PendingCursor struct {
 	Log      string
 	Sequence uint64
@@ -105,6 +104,6 @@ type PendingCursor struct {
 // ErrNoMemory: the scope has no such memory, or it was forgotten.
 var ErrNoMemory = errors.New("readmodel: no such memory")
 
-// ErrForgotten is the ErrNoMemory of one that was forgotten: its id is not used
+// ErrForgotten is the ErrNoMemory of a memory that was forgotten: its id is not used
 // again.
 var ErrForgotten = fmt.Errorf("%w: it was forgotten", ErrNoMemory)

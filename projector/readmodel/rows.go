@@ -14,8 +14,8 @@ type Session struct {
 	AgentType       string                  `json:"agentType"`
 	Status          projector.SessionStatus `json:"status"`
 	StreamStatus    eventlog.StreamStatus   `json:"streamStatus"`
-	// Running: the last run continues, as far as the log knows; Claim is of the
-	// tree, so that a caller can ask whether the node lives.
+	// Running: the last run continues, as far as the log knows. Claim is the tree's
+	// claim, with which a caller can check whether the node is alive.
 	Running    bool              `json:"running"`
 	Claim      *projector.Claim  `json:"claim,omitempty"`
 	CurrentRun *projector.Run    `json:"currentRun,omitempty"`
@@ -26,7 +26,7 @@ type Session struct {
 	UpdatedAt  int64             `json:"updatedAt"`           // ms since the epoch
 	ExpiresAt  int64             `json:"expiresAt,omitempty"` // ms since the epoch; 0: never
 	Counts     Counts            `json:"counts"`
-	// HeadSequence is up to where the tree is in the rows.
+	// HeadSequence is the sequence up to which the rows include the tree.
 	HeadSequence uint64 `json:"headSequence"`
 }
 
@@ -46,26 +46,26 @@ type SessionSort string
 // Orders of sessions.
 const (
 	ByID      SessionSort = "id"
-	ByUpdated SessionSort = "updated" // the last that changed first
+	ByUpdated SessionSort = "updated" // last changed first
 )
 
 // SessionSorts returns all orders.
 func SessionSorts() []SessionSort { return []SessionSort{ByID, ByUpdated} }
 
-// SessionFilter chooses sessions; what is empty does not matter.
+// SessionFilter selects sessions; an empty field selects all.
 type SessionFilter struct {
 	UserID    string
 	Tenant    string // of the tree's root
 	AgentType string
 	Status    projector.SessionStatus
 	Tag       string
-	// Metadata are entries that a session's metadata must all have.
+	// Metadata are entries that a session's metadata must have, all of them.
 	Metadata map[string]string
 	// From and To bound when sessions were created, in ms since the epoch:
 	// From <= createdAt < To; 0: no bound.
 	From, To int64
-	// ParentSessionID chooses the sub-agents' sessions right below a session;
-	// empty: root sessions.
+	// ParentSessionID selects the sessions of sub-agents right below a session; empty:
+	// root sessions.
 	ParentSessionID string
 	Sort            SessionSort // empty: ByID
 	Visible         Visible
@@ -82,7 +82,7 @@ type Run struct {
 	Used Used `json:"used"`
 }
 
-// RunFilter chooses runs, of sub-agents too; what is empty does not matter.
+// RunFilter selects runs, of sub-agents too; an empty field selects all.
 type RunFilter struct {
 	SessionID string
 	UserID    string
@@ -96,7 +96,7 @@ type RunFilter struct {
 	Paging
 }
 
-// Used sums what was used.
+// Used sums usage.
 type Used struct {
 	ModelCalls      int                 `json:"modelCalls"`
 	Tokens          eventlog.TokenUsage `json:"tokens"`
@@ -104,18 +104,19 @@ type Used struct {
 	FailedToolCalls int                 `json:"failedToolCalls"`
 }
 
-// Parked is a record that could not be used. What could, is in the rows.
+// Parked is a record that the fold could not use. The records after it are in the rows,
+// unless Stuck.
 type Parked struct {
 	SessionID string `json:"sessionId"` // of the tree's root, or a memory scope's log
 	Sequence  uint64 `json:"sequence"`
 	Type      string `json:"type"`
 	Reason    string `json:"reason"`
-	// Stuck: the session's rows stay as they were before the record, since
-	// what follows can't be understood without it.
+	// Stuck: the session's rows stay as they were before the record, since later records
+	// can't be understood without it.
 	Stuck bool `json:"stuck,omitempty"`
 }
 
-// ParkedFilter chooses parked records.
+// ParkedFilter selects parked records.
 type ParkedFilter struct {
 	SessionID string // of a tree's root, or a memory scope's log; empty: all
 	UserID    string // of the tree's root; empty: all, memory scopes too

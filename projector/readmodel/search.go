@@ -2,14 +2,14 @@ package readmodel
 
 import "github.com/helixd/helixd/projector"
 
-// SearchQuery looks for words in messages and tool calls. All words must be
-// there; "quoted words" must be adjacent; case and accents don't
-// matter. Nothing else in the text has a meaning. A search with a session, a user,
-// a tenant or Visible looks at the texts of those sessions alone, at most MaxSearched
-// bytes: other sessions change neither its order nor its time.
+// SearchQuery searches for words in messages and tool calls. All words must occur;
+// "quoted words" must be adjacent; case and accents don't matter. There is no other
+// syntax. A search with a session, a user, a tenant or Visible reads only the texts of
+// those sessions, at most MaxSearched bytes: other sessions change neither its order nor
+// its time.
 type SearchQuery struct {
 	Text      string // 1 to MaxQueryBytes bytes, at most MaxQueryTerms terms
-	SessionID string // of a root: with all below it; empty: all
+	SessionID string // of a root, with its sub-agents; empty: all
 	UserID    string // empty: all
 	Tenant    string // of the tree's root; empty: all
 	AgentType string // empty: all
@@ -27,8 +27,7 @@ const (
 	HitToolResult HitKind = "tool_result" // a tool's name and result or error
 )
 
-// Hit is a message or a part of one in which a search has found its words. It
-// is of the effective conversation: what was truncated is not found.
+// Hit is a message or a part of one that has the words. Truncated messages are not found.
 type Hit struct {
 	SessionID     string         `json:"sessionId"`
 	RootSessionID string         `json:"rootSessionId"`

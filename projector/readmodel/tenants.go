@@ -1,16 +1,16 @@
 package readmodel
 
-// TenantUse is what a tenant uses, as far as the rows know.
+// TenantUse is a tenant's usage, as far as the rows have it.
 type TenantUse struct {
 	Sessions int                // root sessions
 	Runs     int                // runs of root sessions that continue
 	Bytes    int64              // payloads of all records of its sessions
-	Trees    map[string]TreeUse // by root, those that were asked for and are known
+	Trees    map[string]TreeUse // by root: the requested roots that the rows have
 }
 
-// TreeUse is what the rows know of one tree.
+// TreeUse is what the rows have of one tree.
 type TreeUse struct {
-	Head    uint64 // up to which it is in the rows
+	Head    uint64 // sequence up to which the rows include it
 	Bytes   int64
 	Running bool // the root's run continues
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Text is a piece of a message in which a search looks.
+// Text is a piece of a message that is searched.
 type Text struct {
 	Kind       HitKind
 	ToolName   string
@@ -16,8 +16,8 @@ type Text struct {
 	Text       string // at most MaxTextBytes
 }
 
-// Texts returns what is to be searched of a message: nothing of one that only
-// the model sees.
+// Texts returns the texts of a message that are searched. A message that only the model
+// sees has none.
 func Texts(m *projector.Message) []Text {
 	if m.Hidden() {
 		return nil
@@ -54,8 +54,8 @@ func joined(parts ...string) string {
 	return strings.Join(kept, " ")
 }
 
-// words returns JSON as text: a string as what it says, so that its escapes
-// don't hide words.
+// words returns JSON as text. A JSON string becomes its value, so that escapes don't hide
+// words.
 func words(raw json.RawMessage) string {
 	var text strings.Builder
 	d := json.NewDecoder(strings.NewReader(string(raw)))
@@ -84,7 +84,7 @@ func words(raw json.RawMessage) string {
 	return text.String()
 }
 
-// cut shortens a text between two characters.
+// cut shortens a text without splitting a character.
 func cut(s string) string {
 	if len(s) <= MaxTextBytes {
 		return s

@@ -20,7 +20,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-func TestAFileThatIsOfNoUseIsMadeAgain(t *testing.T) {
+func TestAnUnusableFileIsBuiltAgain(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, w *world){
 		"removed":   func(t *testing.T, w *world) { require.NoError(t, removeFile(w.opts.Path)) },
 		"cut short": func(t *testing.T, w *world) { require.NoError(t, os.Truncate(w.opts.Path, 5000)) },
@@ -83,7 +83,7 @@ func TestAFileThatIsOfNoUseIsMadeAgain(t *testing.T) {
 			w.close()
 			harm(t, w)
 			w.open()
-			require.Eventually(t, func() bool { // what is not seen at once is seen by the first question
+			require.Eventually(t, func() bool { // damage that is not noticed at once is noticed by the first query
 				_, err := w.models.Sessions(t.Context(), readmodel.SessionFilter{})
 				return err == nil
 			}, time.Minute, time.Millisecond)
@@ -93,8 +93,8 @@ func TestAFileThatIsOfNoUseIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A file that is removed, or damaged, under a running node is made again.
-func TestAFileIsHarmedUnderARunningNode(t *testing.T) {
+// A file that is removed, or damaged, while a node runs is built again.
+func TestAFileIsDamagedWhileTheNodeRuns(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, w *world){
 		"removed": func(t *testing.T, w *world) { require.NoError(t, removeFile(w.opts.Path)) },
 		"replaced": func(t *testing.T, w *world) {
@@ -124,7 +124,7 @@ func TestAFileIsHarmedUnderARunningNode(t *testing.T) {
 	}
 }
 
-// An erased session leaves no byte in any file, whoever reads meanwhile.
+// An erased session leaves no byte in any file, even if there are readers meanwhile.
 func TestErasureRemovesTheBytes(t *testing.T) {
 	w := newWorld(t)
 	const secret = "unmistakable"
@@ -192,7 +192,7 @@ func (b *broken) Head(ctx context.Context, session string) (*projector.Tree, err
 	return b.States.Head(ctx, session)
 }
 
-// A session that can't be folded is listed, and holds up nobody.
+// A session that can't be folded is listed, and does not block others.
 func TestPoisonIsParked(t *testing.T) {
 	w := newWorld(t)
 	b := &broken{States: w.states}
@@ -254,7 +254,7 @@ func TestTwoProcessesDontShareAFile(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-// away is a log that nobody answers for.
+// away is a log that does not answer.
 type away struct {
 	*memory.Log
 	gone atomic.Bool
@@ -267,7 +267,8 @@ func (a *away) Spans(ctx context.Context) ([]eventlog.Span, error) {
 	return a.Log.Spans(ctx)
 }
 
-// While the log is away, what is there is answered, and is not called current.
+// While the log can't be read, queries are answered from the rows, and the answers are
+// not called current.
 func TestTheLogIsAway(t *testing.T) {
 	w := newWorld(t)
 	w.append("s", created("s", "a", ""))
@@ -284,8 +285,8 @@ func TestTheLogIsAway(t *testing.T) {
 	require.Equal(t, readmodel.Fresh{Problem: eventlog.ErrUnavailable.Error()}, a.Fresh)
 }
 
-// A disk that is full stops the rows, not the answers, and they go on by
-// themselves.
+// A full disk stops updates of the rows, but not answers. Updates resume without
+// intervention.
 func TestADiskThatIsFull(t *testing.T) {
 	w := newWorld(t)
 	w.append("s", created("s", "a", ""))
@@ -295,7 +296,7 @@ func TestADiskThatIsFull(t *testing.T) {
 		_, err := w.models.file.conn.ExecContext(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 		require.NoError(t, err)
 	}
-	limit(1) // no more than there are
+	limit(1) // no pages beyond the present ones
 	w.append("s", said("s", "remarkable "+strings.Repeat("and so on ", 20_000)))
 	w.append("t", created("t", "a", ""))
 	require.Eventually(t, func() bool { return w.models.Fresh(t.Context()).Problem != "" }, time.Minute, time.Millisecond)

@@ -12,7 +12,7 @@ import (
 
 // Keys of table meta.
 const (
-	metaLog     = "log"     // which log the file is of
+	metaLog     = "log"     // the name of the log from which the file was made
 	metaSyncing = "syncing" // sessions are being compared one by one, see sync
 	metaHoles   = "holes"   // projection.holes
 )
@@ -20,7 +20,7 @@ const (
 // syncBatch is how many sessions that are compared one transaction holds.
 const syncBatch = 100
 
-// begin finds out where the file is, and whether it is of this log at all.
+// begin reads the positions of the file and checks that it was made from this log.
 func (p *projection) begin(ctx context.Context) error {
 	name, err := p.m.feed.Identity(ctx)
 	if err != nil {
@@ -90,8 +90,9 @@ func (p *projection) begin(ctx context.Context) error {
 	return nil
 }
 
-// sync brings the file to the given ends session by session, for what the feed
-// does not have any more. One that was broken off goes on with what differs.
+// sync brings the file to the given ends session by session, for records that the feed
+// does not have any more. A sync that was interrupted continues with the sessions that
+// still differ.
 func (p *projection) sync(ctx context.Context, ends []eventlog.Span) error {
 	p.m.set(func(s *state) { s.rebuilding = true })
 	if err := p.setMeta(metaSyncing, "1"); err != nil {
@@ -110,7 +111,7 @@ func (p *projection) sync(ctx context.Context, ends []eventlog.Span) error {
 	return p.setMeta(metaSyncing, "")
 }
 
-// compare folds each session that is not where the log is.
+// compare folds each session whose rows are not at the log's head.
 func (p *projection) compare(ctx context.Context) error {
 	p.comparing = true
 	defer func() { p.comparing = false }()

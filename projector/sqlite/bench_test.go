@@ -17,7 +17,7 @@ import (
 
 const benchSessions = 20_000
 
-// filled is a node whose log has many sessions of a turn each.
+// filled is a node whose log has many sessions of one turn each.
 func filled(b *testing.B) *node {
 	n := newNode(b, startServer(b, b.TempDir()), filepath.Join(b.TempDir(), "rows"))
 	n.models.Close()
@@ -36,7 +36,7 @@ func filled(b *testing.B) *node {
 	return n
 }
 
-// BenchmarkListing is a page of the sessions of one user among 20,000: from the
+// BenchmarkListing measures a page of the sessions of one user among 20,000: from the
 // rows, and by folding every session.
 func BenchmarkListing(b *testing.B) {
 	n := filled(b)
@@ -78,8 +78,8 @@ func BenchmarkListing(b *testing.B) {
 	})
 }
 
-// BenchmarkProjection is how many records a second go into the rows of 1,000
-// sessions that stream side by side.
+// BenchmarkProjection measures how many records a second are added to the rows of 1,000
+// sessions that stream concurrently.
 func BenchmarkProjection(b *testing.B) {
 	n := newNode(b, startServer(b, b.TempDir()), filepath.Join(b.TempDir(), "rows"))
 	n.models.Close()
@@ -94,7 +94,7 @@ func BenchmarkProjection(b *testing.B) {
 	b.ReportMetric(float64(b.N)*1000*101/b.Elapsed().Seconds(), "records/s")
 }
 
-// stream appends records one by one to sessions, side by side.
+// stream appends records one by one to sessions, concurrently.
 func stream(b *testing.B, n *node, sessions, records int) {
 	var wg sync.WaitGroup
 	for w := range 32 {
@@ -120,7 +120,7 @@ func stream(b *testing.B, n *node, sessions, records int) {
 	wg.Wait()
 }
 
-// BenchmarkAppend is what rows cost the appends beside which they are kept.
+// BenchmarkAppend measures how much the read models slow down appends.
 func BenchmarkAppend(b *testing.B) {
 	for _, with := range []bool{false, true, false, true} {
 		b.Run(fmt.Sprint("rows=", with), func(b *testing.B) {

@@ -7,12 +7,12 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// held is the fold of a tree and what of it is in the file.
+// held is the fold of a tree, and the part of it that the file already has.
 type held struct {
 	root    string
 	tree    *projector.Tree
-	written *written // nil: not known
-	weight  int      // bytes, about
+	written *written // nil: unknown
+	weight  int      // about how many bytes it takes
 	dirty   bool
 	place   *list.Element
 }
@@ -26,10 +26,10 @@ type written struct {
 	messages map[string][]uint64 // sequences of messages, by session
 }
 
-// foldCache keeps the folds that were used last.
+// foldCache keeps the most recently used folds.
 type foldCache struct {
 	folds             map[string]*held
-	order             *list.List // the last used is first
+	order             *list.List // most recently used first
 	weight            int
 	maxFolds, maxSize int
 }
@@ -75,7 +75,7 @@ func (c *foldCache) drop(root string) {
 	}
 }
 
-// shrink drops what was not used for longest, if it is in the file.
+// shrink evicts the least recently used folds whose rows are in the file.
 func (c *foldCache) shrink() {
 	for e := c.order.Back(); e != nil && (len(c.folds) > c.maxFolds || c.weight > c.maxSize); {
 		h := e.Value.(*held)
@@ -88,7 +88,7 @@ func (c *foldCache) shrink() {
 
 // weightOf is about how many bytes a fold takes.
 func weightOf(t *projector.Tree) int {
-	const each = 256 // for what is around a text
+	const each = 256 // overhead of a text
 	n := 4 * each
 	for _, s := range t.Sessions() {
 		n += 2*each + s.CustomState.Len() + each*(len(s.Runs)+len(s.Checkpoints))

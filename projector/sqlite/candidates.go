@@ -14,16 +14,17 @@ import (
 	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
-// The ranking by words is made in two steps: a rough one that is quick picks
-// some, and an exact one sorts those. The one by meaning compares all vectors.
+// Ranking by words has two steps: a quick, rough one picks candidates, and an exact one
+// sorts them. Ranking by meaning compares all vectors.
 const (
-	// maxQuestionTerms is how many different words of a question are looked at.
+	// maxQuestionTerms bounds how many different words of a question are used.
 	maxQuestionTerms = 256
-	// maxPlaces is in how many memories they are looked up, the rarest first: a
-	// word that many memories have tells little. What is found is ranked by all
-	// of them.
+	// maxPlaces bounds in how many memories the words are looked up, the rarest words
+	// first: a word that many memories have says little. The memories that are found are
+	// ranked by all words.
 	maxPlaces = 2000
-	// roughShare is how many are picked for each that is wanted, roughLeast in all.
+	// roughShare is how many candidates are picked for each memory that is wanted;
+	// roughLeast is the minimum in all.
 	roughShare = 4
 	roughLeast = 100
 )
@@ -69,12 +70,12 @@ type candidates struct {
 	scope int64
 	// vectors are kept between questions.
 	vectors *vectorCache
-	// unwanted are the numbers of what is not wanted.
+	// unwanted are the numbers of the memories that the query excludes.
 	unwanted map[int64]bool
 }
 
-// exclude looks up what is not wanted, so that it takes no place in the
-// rankings: of a long conversation it is more than what is.
+// exclude looks up the memories that the query excludes, so that they take no place in
+// the rankings: in a long conversation they are more than the others.
 func (c *candidates) exclude() error {
 	c.unwanted = map[int64]bool{}
 	list, err := asArray(c.q.Exclude)
@@ -103,7 +104,7 @@ type term struct {
 	weight   float64
 }
 
-// byWords ranks by BM25 over the words of the scope, equal ones the newest
+// byWords ranks by BM25 over the words of the scope; of equal memories the newest is
 // first.
 func (c *candidates) byWords(words []string) ([]ranked, error) {
 	if len(words) == 0 {
@@ -130,7 +131,7 @@ func (c *candidates) byWords(words []string) ([]ranked, error) {
 	return c.bm25(ids, terms, length/max(memories, 1))
 }
 
-// rough is how many are picked.
+// rough is how many candidates are picked.
 func (c *candidates) rough() int { return max(roughShare*c.q.Limit, roughLeast) }
 
 func better(a, b ranked) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id)) }
@@ -160,8 +161,8 @@ func (c *candidates) terms(words []string, memories float64) (terms []term, err 
 	})
 }
 
-// places returns the memories that have the rarest terms, and what these weigh:
-// of one that many have, the newest.
+// places returns the memories that have the rarest terms, with the terms' weight. Of a
+// term that many memories have it takes the newest.
 func (c *candidates) places(terms []term) ([]ranked, error) {
 	weights := map[int64]float64{}
 	room := maxPlaces
@@ -191,7 +192,7 @@ func (c *candidates) places(terms []term) ([]ranked, error) {
 	return rough, nil
 }
 
-// The constants of BM25 as everybody has them.
+// The usual constants of BM25.
 const (
 	bm25K = 1.2
 	bm25B = 0.75
@@ -234,7 +235,7 @@ func (c *candidates) bm25(ids []int64, terms []term, average float64) ([]ranked,
 	return found[:min(len(found), c.q.Limit)], err
 }
 
-// byMeaning ranks by the cosine, equal ones the newest first.
+// byMeaning ranks by the cosine; of equal memories the newest is first.
 func (c *candidates) byMeaning() (found []ranked, err error) {
 	to := unitOf(slices.Clone(c.q.Vector))
 	if c.q.Model == "" || to == nil {
@@ -252,7 +253,7 @@ func (c *candidates) byMeaning() (found []ranked, err error) {
 	})
 }
 
-// memories looks up what was ranked.
+// memories reads the ranked memories.
 func (c *candidates) memories(all []ranked) ([]readmodel.RankedMemory, error) {
 	if len(all) == 0 {
 		return nil, nil

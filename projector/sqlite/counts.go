@@ -10,9 +10,9 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// TenantUse returns what a tenant uses, and of those of the roots that the rows
-// have how far they are. It does not wait for the rows to be current. Errors:
-// readmodel.ErrUnavailable; what the context ended with.
+// TenantUse returns a tenant's usage, and how far the rows are for those of the roots
+// that they have. It does not wait for the rows to be current. Errors:
+// readmodel.ErrUnavailable; the context's error.
 func (m *Models) TenantUse(ctx context.Context, tenant string, roots []string) (readmodel.TenantUse, error) {
 	return tally(ctx, m, func(tx *sql.Tx) (use readmodel.TenantUse, err error) {
 		err = tx.QueryRowContext(ctx, "SELECT sessions, runs, bytes FROM tenants WHERE tenant = ?", tenant).Scan(&use.Sessions, &use.Runs, &use.Bytes)
@@ -45,13 +45,13 @@ func ignoreNoRows(err error) error {
 	return err
 }
 
-// waiting are the sessions that wait to be resumed. An index has them alone:
-// they are counted again and again, and are few.
+// waiting are the sessions that wait to be resumed. They have their own index, since they
+// are few and counted often.
 const waiting = `doc ->> '$.currentRun.status' IN
 	('interrupted', 'suspended_client_tool', 'suspended_awaiting_children', 'suspended_step_partial')`
 
-// Suspended tells how many sessions, sub-agents' too, wait for what: by the
-// status of their last run. It does not wait for the rows to be current.
+// Suspended counts the sessions that wait, sub-agents' too, by the status of their last
+// run. It does not wait for the rows to be current.
 func (m *Models) Suspended(ctx context.Context) (map[eventlog.RunStatus]int, error) {
 	return look(ctx, m, func(tx *sql.Tx) (map[eventlog.RunStatus]int, error) {
 		n := map[eventlog.RunStatus]int{

@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// count returns what a query counts in the file as it is.
+// count returns the result of a counting query on the file.
 func (w *world) count(text string) int {
 	w.t.Helper()
 	n, err := look(w.t.Context(), w.models, func(tx *sql.Tx) (n int, err error) { return n, tx.QueryRow(text).Scan(&n) })
@@ -21,13 +21,13 @@ func (w *world) count(text string) int {
 	return n
 }
 
-// A large scope's rows are overwritten in parts. Meanwhile nothing of it is
-// found, its user may have new memories, and everybody's questions are answered
-// with what is new. A restart goes on with it, until no byte is left.
+// A large scope's rows are overwritten in parts. Meanwhile nothing of it is found, its
+// user can save new memories, and queries see new records. After a restart the work
+// continues, until no byte is left.
 func TestALargeScopeIsErasedInParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.opts.clearMemories, w.opts.clearPause = 10, time.Hour // one part a start
+	w.opts.clearMemories, w.opts.clearPause = 10, time.Hour // one part per start
 	s, other := userScope("u"), userScope("other")
 	const secret, memories = "unmistakable", 50
 	var entries []eventlog.Entry

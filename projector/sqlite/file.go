@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// readers is how many questions are answered at once, and searchers how many
-	// searches beside them: they must not keep listings waiting.
+	// readers is how many queries run at once; searchers is how many searches may run
+	// besides, so that they don't keep listings waiting.
 	readers   = 4
 	searchers = 2
 	counters  = 1
@@ -31,20 +31,20 @@ type file struct {
 	write *sql.DB
 	conn  *sql.Conn // of write
 	read  *sql.DB
-	find  *sql.DB // for searches
-	count *sql.DB // for what must not wait for listings: each answer is a few rows
+	find  *sql.DB // connections for searches
+	count *sql.DB // connections for queries of a few rows, which must not wait for listings
 	lock  *os.File
-	// vectors of its memories that questions compare
+	// vectors are the memories' vectors that queries compare.
 	vectors *vectorCache
 }
 
-// lockSuffix is of the file that a process locks while it uses a database.
+// lockSuffix is the suffix of the file that a process locks while it uses a database.
 const lockSuffix = ".lock"
 
-// errInUse: two processes would write what the other one does not know of.
-var errInUse = errors.New("another process uses the read models' file: each node needs one of its own")
+// errInUse: two processes would overwrite each other's rows.
+var errInUse = errors.New("another process uses the read models' file: each node needs its own file")
 
-// errDiscard: the file can't be used any more; a new one is to be made.
+// errDiscard: the file can't be used any more and must be built again.
 var errDiscard = errors.New("the file is not usable")
 
 // openFile opens the file at path, making it if it is not there. Errors:
@@ -89,7 +89,7 @@ func openFile(path string) (f *file, err error) {
 	return f, err
 }
 
-// openReaders returns connections that only read, at most so many.
+// openReaders returns at most that many connections, which only read.
 func openReaders(path string, most int) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", dsn(path, true))
 	if err == nil {
@@ -99,8 +99,9 @@ func openReaders(path string, most int) (*sql.DB, error) {
 	return db, err
 }
 
-// private makes the file, if need be, and lets nobody else read it: it holds
-// what was said. SQLite gives its mode to the files that it makes beside it.
+// private creates the file if it does not exist, and makes it readable by its owner only:
+// it has the contents of conversations. SQLite gives its mode to the files that it
+// creates next to it.
 func private(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -115,7 +116,7 @@ func private(path string) error {
 	return nil
 }
 
-// prepare makes the tables of a new file, and refuses one of another version.
+// prepare creates the tables of a new file, and refuses a file of another version.
 func (f *file) prepare() error {
 	ctx := context.Background()
 	var found int
@@ -133,7 +134,7 @@ func (f *file) prepare() error {
 	}
 }
 
-// dsn names the file with everything that each connection needs.
+// dsn returns the file's data source name with the settings that each connection needs.
 func dsn(path string, readOnly bool) string {
 	q := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout), "journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(ON)",
@@ -159,7 +160,7 @@ func (f *file) close() {
 		f.write.Close()
 	}
 	if f.lock != nil {
-		f.lock.Close() // and so unlocked
+		f.lock.Close() // which unlocks it
 	}
 }
 
@@ -169,9 +170,9 @@ func (f *file) there() bool {
 	return err == nil && os.SameFile(f.info, now)
 }
 
-// truncate writes the write-ahead log into the file and empties it, so that
-// nothing is left of what was overwritten. It reports false while a reader is
-// in the way, for which it does not wait: records are to be written meanwhile.
+// truncate writes the write-ahead log into the file and empties it, so that no
+// overwritten bytes are left. It returns false if a reader blocks it; it does not wait
+// for readers, since records must be written meanwhile.
 func (f *file) truncate(ctx context.Context) (bool, error) {
 	if err := f.patience(ctx, 0); err != nil {
 		return false, err
@@ -198,9 +199,9 @@ func removeFile(path string) error {
 	return failed
 }
 
-// metByReader is classed for a reader. One that can't open the file may lack
-// descriptors, and nothing is wrong with the file; whether it is there, the
-// writer looks for itself.
+// metByReader is classed for a reader's errors. If a reader can't open the file, the
+// process may lack descriptors and the file be fine; the writer checks whether the file
+// exists.
 func metByReader(err error) error {
 	if e, ok := errors.AsType[*driver.Error](err); ok && e.Code()&0xff == lib.SQLITE_CANTOPEN {
 		return err
@@ -208,7 +209,7 @@ func metByReader(err error) error {
 	return classed(err)
 }
 
-// classed marks errors that a new file mends.
+// classed marks errors that a new file fixes.
 func classed(err error) error {
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok {

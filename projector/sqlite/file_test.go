@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A reader holds up the emptying of the write-ahead log, which is told, and
-// the writer's patience is as before.
+// If a reader keeps the write-ahead log from being emptied, truncate returns false, and
+// the writer's busy timeout is unchanged.
 func TestTruncateWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	f, err := openFile(filepath.Join(t.TempDir(), "rows"))
@@ -32,7 +32,7 @@ func TestTruncateWaitsForNobody(t *testing.T) {
 	require.Equal(t, busyTimeout, n)
 }
 
-// That a reader can't open the file says nothing about the file.
+// If a reader can't open the file, that says nothing about the file.
 func TestAReaderThatCannotOpen(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("sqlite", dsn(filepath.Join(t.TempDir(), "no folder", "rows"), true))

@@ -17,13 +17,13 @@ func (m *Models) Fresh(ctx context.Context) readmodel.Fresh {
 	m.mu.Lock()
 	fresh := m.state.fresh(ends, err)
 	m.mu.Unlock()
-	fresh.Parked, _ = tally(ctx, m, func(tx *sql.Tx) (n int, err error) { // the other counts fail as well then, and say so
+	fresh.Parked, _ = tally(ctx, m, func(tx *sql.Tx) (n int, err error) { // if this fails, so do the other counts, which report it
 		return n, tx.QueryRowContext(ctx, "SELECT count(*) FROM parked").Scan(&n)
 	})
 	return fresh
 }
 
-// fresh compares with the log's ends.
+// fresh compares the state with the log's ends.
 func (s *state) fresh(ends []eventlog.Span, err error) readmodel.Fresh {
 	f := readmodel.Fresh{Rebuilding: s.rebuilding, Problem: s.problem}
 	if err != nil {
@@ -50,14 +50,15 @@ func (s *state) fresh(ends []eventlog.Span, err error) readmodel.Fresh {
 }
 
 const (
-	// largeRecord is the size of a payload from which on folding its record takes so long
-	// that a question waits for it only for largeShare of the patience: it may be another tenant's.
+	// largeRecord is the size of a payload from which on folding its record takes long. A
+	// query waits for such a record only for largeShare of the patience, since it may be
+	// another tenant's.
 	largeRecord = 256 << 10
 	largeShare  = 20
 )
 
-// await waits until the rows hold what the log held when it was called, for
-// as long as the patience lasts, and for a file to be there.
+// await waits until the rows hold what the log held when it was called, at most for the
+// patience. It also waits for a file to exist.
 func (m *Models) await(ctx context.Context) readmodel.Fresh {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Patience)
 	defer cancel()
@@ -92,14 +93,14 @@ func (m *Models) await(ctx context.Context) readmodel.Fresh {
 	}
 }
 
-// ask answers a question from one state of the rows.
+// ask answers a query from one state of the rows.
 func ask[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (readmodel.Answer[T], error) {
 	fresh := m.await(ctx)
 	value, err := look(ctx, m, answer)
 	return readmodel.Answer[T]{Value: value, Fresh: fresh}, err
 }
 
-// answerTimeout bounds one answer: few can be looked for at once.
+// answerTimeout bounds one query, since only a few can run at once.
 const answerTimeout = 15 * time.Second
 
 var errTooLong = errors.New("the answer takes too long")
@@ -109,12 +110,12 @@ func look[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, err
 	return lookBy(ctx, m, func(f *file) *sql.DB { return f.read }, answerTimeout, answer)
 }
 
-// tally is look for what admits requests, which no listing may keep waiting.
+// tally is look for queries that admit requests, which must not wait for listings.
 func tally[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (T, error) {
 	return lookBy(ctx, m, func(f *file) *sql.DB { return f.count }, answerTimeout, answer)
 }
 
-// lookBy is look with some of the file's connections, for at most so long.
+// lookBy is look with the given connections and timeout.
 func lookBy[T any](ctx context.Context, m *Models, of func(*file) *sql.DB, most time.Duration, answer func(tx *sql.Tx) (T, error)) (value T, err error) {
 	m.use.RLock()
 	defer m.use.RUnlock()
@@ -126,7 +127,7 @@ func lookBy[T any](ctx context.Context, m *Models, of func(*file) *sql.DB, most 
 	defer cancel()
 	tx, err := of(m.file).BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err == nil {
-		defer tx.Rollback() //nolint:errcheck // it has only read
+		defer tx.Rollback() //nolint:errcheck // the transaction only reads
 		value, err = answer(tx)
 	}
 	if err == nil {

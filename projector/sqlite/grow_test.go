@@ -25,8 +25,8 @@ func (l *countingHeads) Head(ctx context.Context, session string) (uint64, error
 	return l.Log.Head(ctx, session)
 }
 
-// Rows stay when the log gets more partitions, whether or not the old ones were purged, and what comes
-// into the new ones is added.
+// Rows are kept when the log gets more partitions, whether or not the old ones were
+// purged, and records of the new ones are added.
 func TestRowsStayWhenTheLogGrows(t *testing.T) {
 	t.Parallel()
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "rows")

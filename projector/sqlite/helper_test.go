@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a question may wait in tests: for ever, on any machine.
+// patience is how long a query may wait in tests: long enough on any machine.
 const patience = 2 * time.Minute
 
 // world is a log with read models.
@@ -57,7 +57,7 @@ func (w *world) close() {
 	}
 }
 
-// append puts entries at a session's end.
+// append appends entries to a session.
 func (w *world) append(session string, entries ...eventlog.Entry) uint64 {
 	w.t.Helper()
 	head, err := w.log.Head(w.t.Context(), session)
@@ -69,7 +69,7 @@ func (w *world) append(session string, entries ...eventlog.Entry) uint64 {
 	return last
 }
 
-// asked returns an answer that must be current.
+// asked returns an answer and requires that it is current.
 func asked[A any](t testing.TB, ask func(context.Context) (readmodel.Answer[A], error)) A {
 	t.Helper()
 	a, err := ask(t.Context())
@@ -121,7 +121,7 @@ func factAt(session string, at int64) eventlog.FactBase {
 	return eventlog.FactBase{SessionID: session, Timestamp: at}
 }
 
-// created begins a session.
+// created is the first record of a session.
 func created(session, agent, user string, tags ...string) eventlog.Entry {
 	return fact(session, "", &eventlog.SessionCreated{AgentType: agent, UserID: user, Tags: tags, FactBase: factAt(session, 1)})
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// history makes records of a session tree at random: turns that make sense,
-// and what makes none where it stands.
+// history generates random records of a session tree: complete turns, and records that
+// make no sense in their place.
 type history struct {
 	rnd   *rand.Rand
 	root  string
 	tree  *projector.Tree   // as the log has it
-	past  []*projector.Tree // to which a rollback may go
+	past  []*projector.Tree // possible targets of a rollback
 	calls int
 }
 
 var histories = []string{"red", "blue"}
 
-// next returns what comes next.
+// next returns the next records.
 func (h *history) next(head uint64) []eventlog.Entry {
 	if head == 0 {
 		if h.rnd.IntN(8) == 0 {

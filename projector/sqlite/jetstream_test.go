@@ -39,7 +39,7 @@ func startServer(t testing.TB, dir string) *embed.Server {
 	return srv
 }
 
-// newNode is one of several on a server.
+// newNode starts one of several nodes on a server.
 func newNode(t testing.TB, srv *embed.Server, path string) *node {
 	t.Helper()
 	n := &node{t: t, path: path}
@@ -95,7 +95,7 @@ func (n *node) hits(text string) int {
 	}).Total
 }
 
-// consumers counts those that feeds have on the server.
+// consumers counts the feeds' consumers on the server.
 func (n *node) consumers() (count int) {
 	js, err := natsjs.New(n.nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(n.t, err)
@@ -109,7 +109,7 @@ func (n *node) consumers() (count int) {
 	return count
 }
 
-// Each node has rows of its own, of everything, with one consumer a partition.
+// Each node has its own rows, of all sessions, with one consumer per partition.
 func TestEveryNodeKnowsAllSessions(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, t.TempDir())
@@ -138,13 +138,13 @@ func TestEveryNodeKnowsAllSessions(t *testing.T) {
 			nodes[0].append(id, said(id, "more"))
 		}
 	}
-	away.open() // it has not heard of the erasures
+	away.open() // it has not received the erasures
 	for _, n := range nodes {
 		require.Equal(t, 7, n.hits("remarkable"))
 		require.Equal(t, 7, n.hits("more"))
 		require.NotContains(t, n.found(), want[0])
 	}
-	// One that could not be removed at once is forgotten by the server.
+	// The server removes a consumer later if it could not be removed at once.
 	require.Eventually(t, func() bool { return nodes[0].consumers() == 9 }, 2*time.Minute, 100*time.Millisecond, "three nodes, three partitions")
 	for _, n := range nodes {
 		n.models.Close()
@@ -152,9 +152,9 @@ func TestEveryNodeKnowsAllSessions(t *testing.T) {
 	require.Eventually(t, func() bool { return nodes[0].consumers() == 0 }, 2*time.Minute, 100*time.Millisecond)
 }
 
-// What a purge has left to the segments, and what retention has left to the
-// saved folds, is in a file that is made again.
-func TestAFileIsMadeAgainBehindAPurge(t *testing.T) {
+// After a purge, which leaves records only in segments, and after retention, which leaves
+// states only in saved folds, a file that is built again has all of them.
+func TestAFileIsBuiltAgainAfterAPurge(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, t.TempDir())
 	n := newNode(t, srv, filepath.Join(t.TempDir(), "rows"))
@@ -199,8 +199,8 @@ func TestAFileIsMadeAgainBehindAPurge(t *testing.T) {
 	}
 }
 
-// A message that helixd has not written is listed, and a large payload is read
-// from where it lies.
+// A message that helixd has not written is listed, and a large payload is read from its
+// blob.
 func TestForeignMessagesAndLargePayloads(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, t.TempDir())
@@ -220,9 +220,9 @@ func TestForeignMessagesAndLargePayloads(t *testing.T) {
 	require.Equal(t, "s", parked.Items[0].SessionID)
 }
 
-// A server that is started again has lost nothing, and a log that was created
-// anew is told from the old one.
-func TestAServerIsStartedAgain(t *testing.T) {
+// A server that restarts has lost nothing. A log that was created from scratch is
+// distinguished from the old one.
+func TestAServerRestarts(t *testing.T) {
 	t.Parallel()
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "rows")
 	for round, want := range [][]string{{"s0"}, {"s0", "s1"}, {"s2"}} {

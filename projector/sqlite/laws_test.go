@@ -17,9 +17,9 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Whatever happens to sessions, and however often the models are stopped,
-// rebuilt or short of memory, the rows are those of the folds.
-func TestRowsAreWhatFoldsSay(t *testing.T) {
+// Whatever happens to sessions, and however often the models are stopped, built again or
+// short of memory, the rows are those of the folds.
+func TestRowsAreThoseOfTheFolds(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -146,7 +146,7 @@ func encoded(v any) string {
 	return string(text)
 }
 
-// inFile returns what the file holds once it is current.
+// inFile returns the rows of the file once it is current.
 func inFile(w *world) rowsOf {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.models.await(w.t.Context()).Current }, time.Minute, time.Millisecond)

@@ -17,11 +17,11 @@ func (m *Models) Sessions(ctx context.Context, f readmodel.SessionFilter) (readm
 func sessionListing(f readmodel.SessionFilter) listing {
 	l := listing{table: "sessions", key: []string{"session"}, order: "session, root", doc: "doc"}
 	if f.Sort == readmodel.ByUpdated {
-		l.order = "doc ->> '$.updatedAt' DESC, session DESC, root DESC" // as the index has it, backwards
+		l.order = "doc ->> '$.updatedAt' DESC, session DESC, root DESC" // the index's order, backwards
 	}
 	unindexed := ""
 	if f.Tenant != "" && f.ParentSessionID == "" && f.UserID == "" {
-		unindexed = "+" // go through the tenant's sessions, not through those of all tenants that are alike
+		unindexed = "+" // use the tenant's index: another one would scan the sessions of all tenants
 	}
 	l.where.and(unindexed+"parent = ?", f.ParentSessionID)
 	l.where.equal("user", f.UserID)
@@ -82,7 +82,7 @@ func listed[T any](ctx context.Context, m *Models, l listing, visible readmodel.
 // Expiring implements readmodel.Models.
 func (m *Models) Expiring(ctx context.Context, before time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		// All at once: who is told of one may take its time.
+		// Read all of them first: the caller may take its time with each.
 		found, err := look(ctx, m, func(tx *sql.Tx) (roots []string, err error) {
 			const text = "SELECT root FROM sessions WHERE expires < ? AND parent = '' ORDER BY expires, root"
 			err = each(ctx, tx, text, []any{before.UnixMilli()}, func(row *sql.Rows) error {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// loadTries is how often a session is folded that fails for no reason
-	// that is known to last, before it is stuck.
+	// loadTries is how often a session is folded again after an error that may pass,
+	// before it counts as stuck.
 	loadTries = 5
 	loadPause = 100 * time.Millisecond
-	// stuckFor is after what time a session that is stuck is tried again.
+	// stuckFor is how long to wait until a stuck session is tried again.
 	stuckFor = time.Minute
 )
 
-// load folds a tree up to its head, wherever the feed is.
+// load folds a tree up to its head, independent of the feed's position.
 func (p *projection) load(ctx context.Context, f eventlog.Fed) error {
 	if time.Since(p.stuck[f.Session]) < stuckFor {
 		return nil
@@ -31,8 +31,8 @@ func (p *projection) load(ctx context.Context, f eventlog.Fed) error {
 	return nil
 }
 
-// retry folds one session that is stuck, if it is time: what was in the way may
-// have passed, and no record come since.
+// retry folds one stuck session, if it is time: the cause may be gone without another
+// record.
 func (p *projection) retry(ctx context.Context) error {
 	for root, since := range p.stuck {
 		if time.Since(since) < stuckFor {
@@ -54,8 +54,8 @@ func (p *projection) retry(ctx context.Context) error {
 	return nil
 }
 
-// failed takes what can't be folded out of the way. It returns an error if the
-// log is away: then nothing can be said.
+// failed lists a tree that can't be folded as stuck. It returns an error if the log can't
+// be read, since then nothing is known about the tree.
 func (p *projection) failed(f eventlog.Fed, err error) error {
 	switch {
 	case errors.Is(err, eventlog.ErrSessionNotFound):
@@ -71,11 +71,11 @@ func (p *projection) failed(f eventlog.Fed, err error) error {
 var (
 	// errAway: nothing can be read from the log now.
 	errAway = errors.New("the log can't be read")
-	// errStore: it is not about what was read, but about the file.
+	// errStore: the failure is not about the records that were read, but about the file.
 	errStore = errors.New("the read models can't be written")
 )
 
-// insist is fetch, tried again where that may help.
+// insist is fetch with retries for errors that may pass.
 func (p *projection) insist(ctx context.Context, root string) error {
 	for try := 1; ; try++ {
 		err := p.fetch(ctx, root)
@@ -96,7 +96,7 @@ func (p *projection) insist(ctx context.Context, root string) error {
 	}
 }
 
-// fetch takes over all that the log has of a tree or a memory scope.
+// fetch applies all records that the log has of a tree or a memory scope.
 func (p *projection) fetch(ctx context.Context, root string) error {
 	if eventlog.IsMemoryLog(root) {
 		return p.readMemories(ctx, root)
@@ -119,7 +119,7 @@ func headOf(ctx context.Context, states States, root string) (t *projector.Tree,
 	return states.Head(ctx, root)
 }
 
-// park lists a record on which its tree is stuck; the rows stay as they are.
+// park lists a record on which its tree is stuck. The tree's rows stay as they are.
 func (p *projection) park(f eventlog.Fed, err error) {
 	p.m.opts.Logger.Warn("a session's rows are stuck", eventlog.LogSession, f.Session, "sequence", f.Sequence, "error", err)
 	p.cache.drop(f.Session)

@@ -13,11 +13,11 @@ import (
 
 var _ readmodel.Memories = (*Models)(nil)
 
-// memoryColumns are what is read of a memory m; the parameter is the model.
+// memoryColumns are the columns that are read of a memory m; the parameter is the model.
 const memoryColumns = `m.memory, m.content, m.tags, m.metadata, m.source, m.at, m.sequence,
 	EXISTS (SELECT 1 FROM vectors v WHERE v.memory = m.id AND v.model = ?)`
 
-// scanMemory reads memoryColumns, and what the query has behind them.
+// scanMemory reads memoryColumns, and the columns that the query has after them.
 func scanMemory(row interface{ Scan(into ...any) error }, scope eventlog.MemoryScope, more ...any) (readmodel.Memory, error) {
 	m := readmodel.Memory{Scope: scope, EmbeddingStatus: readmodel.EmbeddingPending}
 	var tags, metadata, source sql.NullString
@@ -44,7 +44,7 @@ func parsed(text sql.NullString, into any) error {
 	return json.Unmarshal([]byte(text.String), into)
 }
 
-// scopeNumber returns 0 for a scope that has nothing.
+// scopeNumber returns 0 for a scope without memories.
 func scopeNumber(ctx context.Context, tx *sql.Tx, scope eventlog.MemoryScope) (id int64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT id FROM scopes WHERE log = ?", scope.LogID()).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -108,7 +108,7 @@ func (m *Models) PendingMemories(
 ) (readmodel.Answer[readmodel.Pending], error) {
 	return ask(ctx, m, func(tx *sql.Tx) (readmodel.Pending, error) {
 		found := readmodel.Pending{Heads: map[string]uint64{}}
-		// A scope of which all is embedded is passed over without a look at it.
+		// A scope whose memories all have vectors is skipped by its counts alone.
 		const text = "SELECT " + memoryColumns + `, s.log, (SELECT head FROM trees WHERE root = s.log)
 			FROM scopes s JOIN memories m ON m.scope = s.id
 			WHERE s.memories > coalesce((SELECT vectors FROM models WHERE scope = s.id AND model = ?), 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// sentences makes texts as people write them: some words are in most of them,
-// most words in few.
+// sentences generates texts like those of people: some words are in most of them, most
+// words in few.
 func sentences(rnd *rand.Rand) func() string {
 	zipf := rand.NewZipf(rnd, 1.1, 3, 50_000)
 	return func() string {
@@ -50,7 +50,7 @@ func remembering(b *testing.B, memories, dimensions int) (*world, eventlog.Memor
 	return w, s, vectors
 }
 
-// current waits until everything is in.
+// current waits until the rows are current.
 func (w *world) current() {
 	w.t.Helper()
 	for !w.models.await(w.t.Context()).Current {
@@ -58,11 +58,11 @@ func (w *world) current() {
 	}
 }
 
-// BenchmarkRecall is a question, by words and by meaning together, among the
-// memories of one scope. Among 10,000 it is to take less than 20 ms; above, the
-// time grows with their number, and steeper once their vectors take more than
-// maxVectorBytes. Cold is the first one after a restart, of a file that the
-// system has in memory; forgotten is the first one after a memory was.
+// BenchmarkRecall measures a query by words and by meaning together, among the memories
+// of one scope. Among 10,000 it must take less than 20 ms. Above that the time grows with
+// their number, and faster once their vectors take more than maxVectorBytes. "cold" is
+// the first query after a restart, with the file in the system's page cache; "forgotten"
+// is the first query after a memory was forgotten.
 func BenchmarkRecall(b *testing.B) {
 	for _, size := range []struct{ memories, dimensions int }{{10_000, 256}, {10_000, 1536}, {100_000, 256}, {40_000, 1536}} {
 		b.Run(fmt.Sprintf("memories=%d/dimensions=%d", size.memories, size.dimensions), func(b *testing.B) {
@@ -74,7 +74,7 @@ func BenchmarkRecall(b *testing.B) {
 					Scope: s, Limit: 50, Text: sentence(), Model: embedderA, Vector: near(rnd, vectors[rnd.IntN(len(vectors))]),
 				}
 			}
-			for range 100 { // the first ones behind a rebuild, and behind a start, are slower
+			for range 100 { // the first ones after a rebuild, and after a start, are slower
 				_, err := w.models.Candidates(b.Context(), both())
 				require.NoError(b, err)
 			}

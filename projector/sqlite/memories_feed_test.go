@@ -17,8 +17,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Each node finds what another one has saved, at once; what a purge has left
-// to the segments is in a file that is made again.
+// Each node at once finds memories that another node has saved. A file that is built
+// again after a purge has the memories that are only in segments.
 func TestEveryNodeKnowsAllMemories(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, t.TempDir())
@@ -51,7 +51,7 @@ func TestEveryNodeKnowsAllMemories(t *testing.T) {
 	a.append(s.LogID(), memorySaved(s, "last", "remarkable"))
 	want := memoriesOf(t, a.models, s)
 	require.Len(t, want, 30)
-	b.open() // behind the purge
+	b.open() // after the purge
 	require.Equal(t, want, memoriesOf(t, b.models, s))
 	require.Empty(t, memoriesOf(t, b.models, erased))
 	require.Equal(t, "unremarkable 0", memoriesOf(t, b.models, again)[0].Content)
@@ -62,7 +62,7 @@ func TestEveryNodeKnowsAllMemories(t *testing.T) {
 	require.Equal(t, want, memoriesOf(t, b.models, s))
 }
 
-// unreadable is a log that can't tell what is remembered, while it is broken.
+// unreadable is a log whose memories can't be read while it is broken.
 type unreadable struct {
 	*memory.Log
 	broken atomic.Bool
@@ -88,8 +88,8 @@ func (u *unreadable) Read(ctx context.Context, session string, from, to uint64) 
 	return u.Log.Read(ctx, session, from, to)
 }
 
-// A scope that can't be read is listed, and holds up nobody; when it can be, it
-// is in again.
+// A scope that can't be read is listed, and does not block others; once it can be read,
+// it is in the rows again.
 func TestAScopeThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -118,8 +118,8 @@ func TestAScopeThatCannotBeRead(t *testing.T) {
 	require.Len(t, w.memories(s), 2)
 }
 
-// sealed is a log whose records are all in segments, and which breaks off when
-// it has read so many.
+// sealed is a log whose records are all in segments, and whose reads fail after a number
+// of records.
 type sealed struct {
 	*memory.Log
 	most int
@@ -147,7 +147,7 @@ func (l *sealed) Read(ctx context.Context, session string, from, to uint64) iter
 	}
 }
 
-// What was read of a large scope is kept when reading it breaks off.
+// If reading a large scope is interrupted, the part that was read is kept.
 func TestALargeScopeIsReadInParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,16 +15,16 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// told is what the log says of a memory; nil: that it was forgotten.
+// told is a memory according to the log; nil: it was forgotten.
 type told struct {
 	content string
 	vectors map[string][]float32
 }
 
-// Whatever happens to memories, and however often the models are stopped or
-// rebuilt, the index has what the log says: the first that was saved of an id,
-// the last vector of a model, nothing that was ever forgotten.
-func TestMemoriesAreWhatTheLogSays(t *testing.T) {
+// Whatever happens to memories, and however often the models are stopped or built again,
+// the index agrees with the log: it has the first memory that was saved under an id, the
+// last vector of each model, and no memory that was ever forgotten.
+func TestMemoriesAgreeWithTheLog(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -141,8 +141,8 @@ func cosine(a, b []float32) float64 {
 	return dot / math.Sqrt(aa*bb)
 }
 
-// requireSound looks whether what the file counts is what it holds, and waits
-// until nothing is left of erased scopes.
+// requireSound checks that the file's counts match its rows, and waits until nothing is
+// left of erased scopes.
 func requireSound(w *world) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.count("SELECT count(*) FROM erased") == 0 }, time.Minute, 10*time.Millisecond)

@@ -70,8 +70,8 @@ func idsOf(ranked []readmodel.RankedMemory) []string {
 	return ids
 }
 
-// A memory is found by its words as soon as it is saved, and by its meaning as
-// soon as its vector is there; in its scope only.
+// A memory is found by its words as soon as it is saved, and by its meaning as soon as
+// its vector is in the log, in its scope only.
 func TestMemoriesAreFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -128,8 +128,8 @@ func TestMemoriesAreFound(t *testing.T) {
 	}
 }
 
-// By words, rare words count more than common ones, a memory that says more of
-// them is before one that says fewer, and the newest is first of equal ones.
+// Rare words count more than common ones, a memory with more of the words is ranked
+// before one with fewer, and of equal memories the newest is first.
 func TestRankingByWords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -145,8 +145,8 @@ func TestRankingByWords(t *testing.T) {
 	require.Equal(t, []string{"both", "one", "long", "common19", "common18"}, got[:5])
 }
 
-// A rare word does not keep others from finding what they are in, even if more
-// memories have one than are looked at.
+// A rare word does not keep memories that have the other words from being found, even if
+// more memories have one of the words than are looked up.
 func TestARareWordAndAFrequentOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,7 +163,7 @@ func TestARareWordAndAFrequentOne(t *testing.T) {
 	require.Equal(t, []string{"zoe", fmt.Sprint(maxPlaces), fmt.Sprint(maxPlaces - 1)}, got)
 }
 
-// What is not wanted takes no place: behind it is what fits next.
+// Excluded memories take no place in the ranking: the next best ones do.
 func TestWhatIsNotWanted(t *testing.T) {
 	t.Parallel()
 	n := 18 * roughLeast
@@ -200,7 +200,7 @@ func TestWhatIsNotWanted(t *testing.T) {
 	}
 }
 
-// What a person writes is never syntax.
+// A person's text is never syntax.
 func TestAQuestionIsAnyText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,7 +215,7 @@ func TestAQuestionIsAnyText(t *testing.T) {
 	}
 }
 
-// However a word is written, its memories are found.
+// A memory is found however its words are written.
 func TestFormsOfAWord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -230,7 +230,7 @@ func TestFormsOfAWord(t *testing.T) {
 	}
 }
 
-// A memory scope is no session, and its facts are no text of one.
+// A memory scope is not a session, and its facts are not texts of one.
 func TestAMemoryScopeIsNoSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -246,7 +246,7 @@ func TestAMemoryScopeIsNoSession(t *testing.T) {
 	}
 }
 
-// A record that can't be understood is listed, and the others go on.
+// A record that can't be decoded is listed, and does not affect others.
 func TestPoisonInAMemoryScope(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -285,7 +285,7 @@ func TestPendingMemories(t *testing.T) {
 	}
 	long := userScope(strings.Repeat("long", 100))
 	w.append(long.LogID(), memorySaved(long, "l", "x"))
-	want = append([]string{"l"}, want...) // its log is called by a digest
+	want = append([]string{"l"}, want...) // its log's name is a digest
 	var got []string
 	after := readmodel.PendingCursor{}
 	for {
@@ -310,8 +310,8 @@ func TestPendingMemories(t *testing.T) {
 	}).Items, 16)
 }
 
-// What is forgotten leaves no byte but its id in any file, what is of an erased
-// scope not even that.
+// A forgotten memory leaves no byte in any file except its id; an erased scope leaves not
+// even ids.
 func TestForgettingRemovesTheBytes(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(w *world, s eventlog.MemoryScope, ids []string){

@@ -24,23 +24,22 @@ type States interface {
 
 // Options configure read models. Zero values mean the defaults.
 type Options struct {
-	// Path is where the file lies. Its folder is made if need be.
+	// Path is the path of the file. Its folder is created if needed.
 	Path string
 	// Prices are what models' tokens cost, by model.
 	Prices map[string]readmodel.Price
-	// MaxFolds and MaxFoldBytes bound the folds that are kept in memory; 0:
-	// 2,000, and about 64 MiB. Sessions that stream at the same time should
-	// fit; another's is folded again when it has news.
+	// MaxFolds and MaxFoldBytes bound the folds that are kept in memory; 0: 2,000, and
+	// about 64 MiB. All sessions that stream at the same time should fit: a session that
+	// was evicted is folded again when it has new records.
 	MaxFolds, MaxFoldBytes int
-	// Patience is how long a question waits for the rows to be current; 0:
-	// 2 s.
+	// Patience is how long a query waits for the rows to be current; 0: 2 s.
 	Patience time.Duration
-	// Logger hears of files that are made again and of what goes wrong; nil:
-	// nobody does.
+	// Logger gets a line when the file is built again and when something fails; nil: no
+	// logging.
 	Logger *slog.Logger
 
-	// How many memories of erased scopes are overwritten at a time, and how
-	// long to wait in between; 0: clearMemories, clearPause.
+	// How many memories of erased scopes are overwritten at a time, and the pause in
+	// between; 0: clearMemories, clearPause.
 	clearMemories int
 	clearPause    time.Duration
 }
@@ -76,22 +75,24 @@ type Models struct {
 	wg     sync.WaitGroup
 	prices atomic.Pointer[map[string]readmodel.Price]
 
-	// use is held by readers of the file, and alone by who opens or closes it.
+	// use is locked for reading by queries, and for writing by the goroutine that opens
+	// or closes the file.
 	use  sync.RWMutex
 	file *file // nil: none is open
 
 	mu    sync.Mutex
 	state state
 	moved chan struct{} // closed and replaced when state changes
-	kick  chan struct{} // tells the writer that somebody waits
+	kick  chan struct{} // notifies the writer that a query waits
 	large atomic.Bool   // a large record is being folded
-	bad   chan error    // tells the writer of what a reader has met
+	bad   chan error    // passes a reader's error about the file to the writer
 }
 
-// state is how far the file is.
+// state is how far the file has followed the log.
 type state struct {
-	positions []uint64 // that are in the file, by partition; nil: no file yet
-	// untidy: sessions may have gone unnoticed; they are looked for.
+	positions []uint64 // of the file, by partition; nil: no file yet
+	// untidy: sessions may have been removed without a record in the feed; the writer
+	// looks for them.
 	untidy     bool
 	rebuilding bool
 	problem    string
@@ -99,9 +100,9 @@ type state struct {
 
 var _ readmodel.Models = (*Models)(nil)
 
-// Open begins to keep the file in step with the feed, until Close. It does
-// not wait for anything: what is wrong with the file or the log is mended or
-// tried again, and answers tell meanwhile. It panics without a path.
+// Open begins to keep the file in step with the feed, until Close. It does not wait:
+// problems with the file or the log are fixed or retried in the background, and until
+// then answers report them. It panics without a path.
 func Open(feed eventlog.Feed, states States, o Options) *Models {
 	if o.Path == "" {
 		panic("sqlite: Options.Path is missing")
@@ -119,22 +120,21 @@ func Open(feed eventlog.Feed, states States, o Options) *Models {
 // SetPrices replaces the prices; answers from then on use them.
 func (m *Models) SetPrices(prices map[string]readmodel.Price) { m.prices.Store(&prices) }
 
-// Close stops and waits; it is idempotent. Questions end with ErrUnavailable
-// then.
+// Close stops the writer and waits for it; it is idempotent. Afterwards queries return
+// ErrUnavailable.
 func (m *Models) Close() {
 	m.cancel()
 	m.wg.Wait()
 }
 
 const (
-	// retryLeast and retryMost are the pauses after something went wrong.
+	// retryLeast and retryMost bound the pause before a retry.
 	retryLeast = 50 * time.Millisecond
 	retryMost  = 5 * time.Second
 )
 
-// run projects until ctx ends, again and again where something goes wrong.
-// Meanwhile questions are answered from what there is, unless that is of no
-// use.
+// run projects until ctx ends and retries after errors. Meanwhile queries are answered
+// from the existing rows, unless the file can't be used.
 func (m *Models) run(ctx context.Context) {
 	defer m.closeFile()
 	wait := retryLeast
@@ -146,12 +146,12 @@ func (m *Models) run(ctx context.Context) {
 		}
 		_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
 		switch {
-		case errors.Is(err, errGrown): // the file goes on where it is
+		case errors.Is(err, errGrown): // the file is kept
 			wait = retryLeast
 			continue
 		case ahead, errors.Is(err, errDiscard):
 			m.closeFile()
-			m.opts.Logger.Warn("the read models are made again", "file", m.opts.Path, "error", err)
+			m.opts.Logger.Warn("the read models are built again", "file", m.opts.Path, "error", err)
 			if err := removeFile(m.opts.Path); err != nil {
 				m.opts.Logger.Error("the read models' file can't be removed", "file", m.opts.Path, "error", err)
 			}
@@ -160,7 +160,7 @@ func (m *Models) run(ctx context.Context) {
 			m.closeFile()
 			fallthrough
 		default:
-			m.opts.Logger.Warn("the read models do not get on", "error", err)
+			m.opts.Logger.Warn("the read models can't follow the log; helixd retries", "error", err)
 			m.set(func(s *state) { s.problem = err.Error() })
 		}
 		if time.Since(began) > retryMost {
@@ -177,7 +177,7 @@ func (m *Models) run(ctx context.Context) {
 
 // try projects into the file, which it opens if none is open.
 func (m *Models) try(ctx context.Context) error {
-	if m.file == nil { // nobody else changes it
+	if m.file == nil { // only this goroutine changes it
 		f, err := openFile(m.opts.Path)
 		if err != nil {
 			return err

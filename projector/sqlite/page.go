@@ -27,10 +27,10 @@ func (w *where) equal(column, value string) {
 	}
 }
 
-// tenant adds a condition that a row's tree is of a tenant, if that is not empty.
+// tenant adds the condition that a row's tree belongs to a tenant, if that is not empty.
 func (w *where) tenant(tenant string) {
 	if tenant != "" {
-		w.and("root IN (SELECT root FROM trees WHERE tenant = ? AND tenant <> '')", tenant) // as the index has it
+		w.and("root IN (SELECT root FROM trees WHERE tenant = ? AND tenant <> '')", tenant) // the form that the index covers
 	}
 }
 
@@ -54,13 +54,13 @@ func (w *where) String() string {
 // listing is a table to page through.
 type listing struct {
 	table string
-	key   []string // columns by which one row is found
+	key   []string // columns that identify a row
 	order string
 	where where
 	doc   string // expression of the row's JSON
 }
 
-// page returns a part of a listing. What is not visible is left out before
+// page returns a part of a listing. Rows that are not visible are left out before
 // anything is counted.
 func page[T any](ctx context.Context, tx *sql.Tx, l listing, visible readmodel.Visible, p readmodel.Paging) (readmodel.Page[T], error) {
 	found := readmodel.Page[T]{Items: []T{}, Offset: p.Offset, Limit: p.Limit}
@@ -80,7 +80,7 @@ func page[T any](ctx context.Context, tx *sql.Tx, l listing, visible readmodel.V
 	return found, err
 }
 
-// pageVisible looks at every row's root.
+// pageVisible asks for the visibility of every row's root.
 func pageVisible[T any](ctx context.Context, tx *sql.Tx, l listing, visible readmodel.Visible, found *readmodel.Page[T]) error {
 	visible = remembered(visible)
 	var keys [][]any
@@ -119,7 +119,7 @@ func pageVisible[T any](ctx context.Context, tx *sql.Tx, l listing, visible read
 	return nil
 }
 
-// remembered asks once for each root.
+// remembered calls visible once for each root.
 func remembered(visible readmodel.Visible) readmodel.Visible {
 	known := map[string]bool{}
 	return func(root string) bool {

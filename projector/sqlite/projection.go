@@ -16,66 +16,68 @@ import (
 const (
 	// maxBatch is how many records one transaction holds at most.
 	maxBatch = 20_000
-	// Records are gathered for one transaction for at least gatherLeast if
-	// nobody waits for them, and for gatherShare times as long as the one
-	// before took, at most gatherMost: writing must not take the machine from
-	// those who append.
+	// Records are gathered for one transaction for at least gatherLeast if no query waits
+	// for them, and for gatherShare times as long as the previous transaction took, at
+	// most gatherMost: writing must leave the processor to appends.
 	gatherLeast = 25 * time.Millisecond
 	gatherMost  = time.Second
 	gatherShare = 5
 	// inBuffer is how many records of all feeds may wait for the writer.
 	inBuffer = 64
-	// checkEvery is how often the file is looked for, and what is left to do
-	// is tried again.
+	// checkEvery is how often the writer checks that the file still exists, and retries
+	// unfinished work.
 	checkEvery = time.Second
 )
 
-// projection is one try of keeping the file in step: whatever goes wrong, the
-// next one begins with what is in the file.
+// projection is one attempt to keep the file in step. After any error the next attempt
+// starts from what the file has.
 type projection struct {
 	m         *Models
 	file      *file
 	cache     *foldCache
 	positions []position
-	// removed are the trees whose rows go in the next transaction.
+	// removed are the trees whose rows the next transaction deletes.
 	removed map[string]bool
-	// stuck are the trees that can't be folded, and since when that is known.
+	// stuck are the trees that can't be folded, with the time at which that was noticed.
 	stuck map[string]time.Time
 	parks []park
-	// gaps: records that were not fed are gone, and sessions may be with them.
+	// gaps: records were removed before the feed delivered them, and whole sessions may
+	// be gone with them.
 	gaps bool
-	// comparing: whatever is committed, all is compared again if this breaks off.
+	// comparing: all sessions are compared again if this attempt is interrupted, whatever
+	// it has committed.
 	comparing bool
-	// holes are where the first record was that was not fed, by partition; 0:
-	// all were, or have been looked for. Kept is what the file has of them.
+	// holes are the sequences of the first record that the feed did not deliver, by
+	// partition; 0: all were delivered, or have been looked for. kept is the value in the
+	// file.
 	holes []uint64
 	kept  string
-	// tidyNext is when sessions are looked for that may be gone.
+	// tidyNext is when to look next for sessions that may be gone.
 	tidyNext time.Time
-	// leavings: erased scopes may have left rows, which clearPart removes next
-	// at clearNext.
+	// leavings: erased scopes may have rows left, which clearPart removes from clearNext
+	// on.
 	leavings  bool
 	clearNext time.Time
-	upkept    time.Time            // when there was time for more than the feeds
-	overwal   bool                 // the write-ahead log may hold what was removed
-	walBusy   bool                 // a reader was in the way of emptying it
-	target    []uint64             // positions from which on nothing is rebuilt any more
-	took      time.Duration        // by the last transaction
+	upkept    time.Time            // when work other than the feeds was last done
+	overwal   bool                 // the write-ahead log may hold removed rows
+	walBusy   bool                 // a reader kept it from being emptied
+	target    []uint64             // positions at which the rebuild is complete
+	took      time.Duration        // duration of the last transaction
 	begun     bool                 // a transaction is open
-	spent     time.Duration        // in it so far
-	scopes    map[string]*scope    // that it has touched, by log
-	forgot    []int64              // scopes that it has removed
-	stmts     map[string]*sql.Stmt // of the connection that writes, by text
+	spent     time.Duration        // time in the open transaction so far
+	scopes    map[string]*scope    // changed in the transaction, by log
+	forgot    []int64              // scopes that the transaction has removed
+	stmts     map[string]*sql.Stmt // of the writing connection, by text
 }
 
-// position is how far a partition is.
+// position is how far the file has followed a partition.
 type position struct {
 	at     uint64
-	digest string // of the record there; empty: not known
-	unsure bool   // whether the log still has that record there
+	digest string // of the record there; empty: unknown
+	unsure bool   // the log may have another record there
 }
 
-// sure is up to where the file is for certain what the log says.
+// sure is the sequence up to which the file certainly agrees with the log.
 func (p position) sure() uint64 {
 	if p.unsure {
 		return p.at - 1
@@ -89,7 +91,7 @@ type park struct {
 	sequence          uint64
 }
 
-// fed is what a feed says.
+// fed is one item of a feed.
 type fed struct {
 	partition int
 	eventlog.Fed
@@ -99,7 +101,7 @@ type fed struct {
 // project keeps the file in step until something goes wrong.
 func (m *Models) project(ctx context.Context, f *file) error {
 	select {
-	case <-m.bad: // it was about the file before
+	case <-m.bad: // an error about the previous file
 	default:
 	}
 	p := &projection{
@@ -107,7 +109,7 @@ func (m *Models) project(ctx context.Context, f *file) error {
 		stuck: map[string]time.Time{}, stmts: map[string]*sql.Stmt{}, scopes: map[string]*scope{}, gaps: true, leavings: true, overwal: true,
 	}
 	defer p.closeStatements()
-	defer p.rollback() //nolint:errcheck // the connection undoes it, if this doesn't
+	defer p.rollback() //nolint:errcheck // if it fails, the connection rolls back
 	if err := p.begin(ctx); err != nil {
 		return classed(err)
 	}
@@ -139,7 +141,7 @@ func (m *Models) project(ctx context.Context, f *file) error {
 // errGrown: the log has more partitions than are followed.
 var errGrown = errors.New("the log has grown")
 
-// follow takes what the feeds say, a transaction after the other.
+// follow applies what the feeds deliver, one transaction after the other.
 func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
@@ -198,13 +200,13 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 	}
 }
 
-// gather applies a record and what else comes soon.
+// gather applies a record and those that follow it soon.
 func (p *projection) gather(ctx context.Context, r fed, in <-chan fed) error {
 	enough := time.NewTimer(min(max(gatherLeast, gatherShare*p.took), gatherMost))
 	defer enough.Stop()
 	hurry := time.NewTimer(p.took)
 	defer hurry.Stop()
-	var kick <-chan struct{} // whoever waits may have half of the time
+	var kick <-chan struct{} // a waiting query ends the gathering after half of the time
 	for n := 1; ; n++ {
 		if r.err != nil {
 			return r.err
@@ -240,10 +242,10 @@ func (p *projection) gather(ctx context.Context, r fed, in <-chan fed) error {
 	}
 }
 
-// errOtherLog: the file is of records that the log does not have.
+// errOtherLog: the file has records that the log does not have.
 var errOtherLog = fmt.Errorf("%w: the log has another record at its position", errDiscard)
 
-// apply takes over one record, or a position.
+// apply applies one record, or a position.
 func (p *projection) apply(ctx context.Context, partition int, f eventlog.Fed) error {
 	if len(f.Payload) > largeRecord {
 		p.m.large.Store(true)
@@ -282,7 +284,7 @@ func (p *projection) apply(ctx context.Context, partition int, f eventlog.Fed) e
 	h := p.cache.get(f.Session)
 	switch {
 	case f.Err == nil && f.Linked && f.Previous == 0:
-		if head > 0 { // the id of an erased session is used again
+		if head > 0 { // an erased session's id is used again
 			p.remove(f.Session)
 		}
 		h = p.cache.put(f.Session, new(projector.Tree))
@@ -311,7 +313,7 @@ func fold(t *projector.Tree, r eventlog.Record) (err error) {
 	return nil
 }
 
-// remove forgets a tree, now and in the file.
+// remove drops a tree from memory and from the file.
 func (p *projection) remove(root string) {
 	p.cache.drop(root)
 	delete(p.scopes, root)
@@ -319,7 +321,7 @@ func (p *projection) remove(root string) {
 	delete(p.stuck, root)
 }
 
-// headOf returns up to where a tree or a memory scope is known, 0 if it is not.
+// headOf returns the sequence up to which a tree or a memory scope is known, or 0.
 func (p *projection) headOf(root string) (head uint64, err error) {
 	if h := p.cache.get(root); h != nil {
 		return h.tree.Head, nil
@@ -338,7 +340,7 @@ func (p *projection) headOf(root string) (head uint64, err error) {
 	return uint64(at), err
 }
 
-// digest tells a record from another one at its place.
+// digest distinguishes a record from another one with the same sequence.
 func digest(f eventlog.Fed) string {
 	if f.Session == "" || f.Err != nil {
 		return ""

@@ -2,16 +2,16 @@ package sqlite
 
 import "github.com/helixd/helixd/projector"
 
-// schemaVersion is the version of the tables, of what Derive makes of a fold and
-// of what package words makes of a text; raise it with each. A file of another
-// version is made again.
+// schemaVersion is the version of the tables, of the rows that Derive returns and of the
+// words that package words returns; raise it if one of them changes. A file of another
+// version is built again.
 const schemaVersion = 11
 
-// version is what a file is made by.
+// version is stored in the file.
 const version = schemaVersion*1000 + projector.Version
 
-// schema makes the tables. Secure delete in the search index goes with the
-// pragma of the same name: what is removed is overwritten.
+// schema creates the tables. Secure delete in the search index belongs to the pragma of
+// the same name: removed bytes are overwritten.
 const schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE positions (partition INTEGER PRIMARY KEY, position INTEGER NOT NULL, digest TEXT NOT NULL);
@@ -67,7 +67,8 @@ CREATE TABLE parked (
 ) WITHOUT ROWID;
 ` + tenantSchema + memorySchema
 
-// tenantSchema sums what the trees of each tenant have, whatever changes them.
+// tenantSchema keeps the sums of each tenant's trees with triggers, so that every change
+// of a row counts.
 const tenantSchema = `
 CREATE TABLE tenants (
 	tenant TEXT PRIMARY KEY, sessions INTEGER NOT NULL, bytes INTEGER NOT NULL, runs INTEGER NOT NULL
@@ -85,11 +86,11 @@ CREATE TRIGGER trees_grown AFTER UPDATE ON trees WHEN old.tenant = new.tenant AN
 END;
 `
 
-// memorySchema has the memories of scopes, each of which has a log: terms are
-// words with their scope's number before them, so that neither a search nor its
-// ranking sees another scope. Numbers are not used again: who has kept one of
-// a row that is gone finds none. Of an erased scope only the number is kept,
-// until all rows that have it are overwritten.
+// memorySchema has the memories of scopes, each of which has a log. Terms are words with
+// their scope's number before them, so that neither a search nor its ranking sees another
+// scope. Numbers are not used again, so a number that was kept never refers to another
+// row. Of an erased scope only the number is kept, until all rows that have it are
+// overwritten.
 const memorySchema = `
 CREATE TABLE scopes (
 	id INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL UNIQUE, first INTEGER NOT NULL, memories INTEGER NOT NULL,
@@ -115,6 +116,6 @@ CREATE TABLE models (
 ) WITHOUT ROWID;
 `
 
-// ofTree are the tables that have rows of a tree, by their column root; the
-// texts' words apart.
+// ofTree are the tables that have rows of a tree, in a column root, except for the index
+// of the texts' words.
 var ofTree = []string{"trees", "sessions", "tags", "metadata", "runs", "usage", "messages", "parked"}

@@ -34,8 +34,8 @@ func (m *Models) Search(ctx context.Context, q readmodel.SearchQuery) (readmodel
 	return readmodel.Answer[readmodel.Page[readmodel.Hit]]{Value: page, Fresh: fresh}, err
 }
 
-// search finds the hits in all sessions by rank, and then looks at those of the
-// page. It counts no further than MaxHits.
+// search finds the hits in all sessions by rank, and then reads those of the page. It
+// counts at most MaxHits.
 func search(ctx context.Context, tx *sql.Tx, match string, q readmodel.SearchQuery) (readmodel.Page[readmodel.Hit], error) {
 	found := readmodel.Page[readmodel.Hit]{Items: []readmodel.Hit{}, Offset: q.Offset, Limit: q.Limit}
 	w := where{}
@@ -81,7 +81,7 @@ func search(ctx context.Context, tx *sql.Tx, match string, q readmodel.SearchQue
 	return found, nil
 }
 
-// matchOf makes an expression of FTS5 of phrases: each is a quoted string, so that
+// matchOf returns an FTS5 expression for phrases: each is a quoted string, so that
 // nothing in it is an operator.
 func matchOf(phrases []string) string {
 	quoted := make([]string, len(phrases))
@@ -91,8 +91,8 @@ func matchOf(phrases []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// phrasesOf returns what a user has typed: words, and words in a row that stood
-// between quotes.
+// phrasesOf returns the words that a user has typed, and the phrases that were between
+// quotes.
 func phrasesOf(text string) ([]string, error) {
 	bad := func(reason string) ([]string, error) { return nil, &readmodel.QueryError{Field: "q", Reason: reason} }
 	switch {

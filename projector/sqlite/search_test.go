@@ -68,7 +68,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// Whatever a user types is words, or refused by name.
+// Every text of a user is searched for its words, or refused with an error that names the
+// field.
 func TestSearchTakesAnyText(t *testing.T) {
 	w := newWorld(t)
 	w.append("s", created("s", "a", ""), said("s", "needle AND OR NOT NEAR(x y, 3) text:needle ^needle {a b}"))
@@ -121,7 +122,7 @@ func TestSearchIsBounded(t *testing.T) {
 }
 
 // A search in some sessions finds and ranks as if there were no others.
-func TestASearchInSomeSessionsKnowsNothingOfOthers(t *testing.T) {
+func TestASearchInSomeSessionsIsIndependentOfOthers(t *testing.T) {
 	mine := func(root string) bool { return strings.HasPrefix(root, "mine-") }
 	ask := func(w *world) (sessions []string) {
 		a := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Hit]], error) {
@@ -136,7 +137,7 @@ func TestASearchInSomeSessionsKnowsNothingOfOthers(t *testing.T) {
 	w := newWorld(t)
 	w.append("mine-1", created("mine-1", "a", ""), said("mine-1", "apple apple pear"))
 	w.append("mine-2", created("mine-2", "a", ""), said("mine-2", "apple pear pear"))
-	for i := range 20 { // the other word is the rarer one
+	for i := range 20 { // so that the other word is the rarer one
 		id := fmt.Sprint("mine-more-", i)
 		w.append(id, created(id, "a", ""), said(id, "pear"))
 	}
@@ -149,8 +150,8 @@ func TestASearchInSomeSessionsKnowsNothingOfOthers(t *testing.T) {
 	require.Equal(t, []string{"mine-1", "mine-2"}, ask(w))
 }
 
-// Searches that take long do not keep listings waiting.
-func TestSearchesHaveReadersOfTheirOwn(t *testing.T) {
+// Slow searches do not delay listings.
+func TestSearchesHaveTheirOwnReaders(t *testing.T) {
 	w := newWorld(t)
 	w.append("s", created("s", "a", ""), said("s", "needle"))
 	w.open()
@@ -172,8 +173,8 @@ func TestSearchesHaveReadersOfTheirOwn(t *testing.T) {
 	require.Equal(t, 1, listed.Value.Total)
 }
 
-// Listings that take long do not keep waiting what admits requests of tenants.
-func TestTenantUseHasAReaderOfItsOwn(t *testing.T) {
+// Slow listings do not delay the queries that admit requests of tenants.
+func TestTenantUseHasItsOwnReader(t *testing.T) {
 	w := newWorld(t)
 	w.append("s", created("s", "a", ""), said("s", "needle"))
 	w.open()

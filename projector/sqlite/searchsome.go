@@ -15,9 +15,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
-// searchSome finds the hits in some sessions. It does not use the index of all
-// texts, which would tell by the time that it takes, and by its ranking, what is
-// in other sessions.
+// searchSome finds the hits in some sessions. It does not use the index of all texts: its
+// time and its ranking would reveal what is in other sessions.
 func searchSome(ctx context.Context, tx *sql.Tx, phrases []string, q readmodel.SearchQuery) (readmodel.Page[readmodel.Hit], error) {
 	found := readmodel.Page[readmodel.Hit]{Items: []readmodel.Hit{}, Offset: q.Offset, Limit: q.Limit}
 	roots, err := rootsOf(ctx, tx, q)
@@ -54,7 +53,7 @@ func searchSome(ctx context.Context, tx *sql.Tx, phrases []string, q readmodel.S
 	return found, nil
 }
 
-// rootsOf returns the trees that a search is about, as a JSON array, or "".
+// rootsOf returns the trees that a search is restricted to, as a JSON array, or "".
 func rootsOf(ctx context.Context, tx *sql.Tx, q readmodel.SearchQuery) (string, error) {
 	var w where
 	text := "SELECT root FROM trees"
@@ -80,7 +79,7 @@ func rootsOf(ctx context.Context, tx *sql.Tx, q readmodel.SearchQuery) (string, 
 	return asArray(roots)
 }
 
-// candidate is a text in which a search looks, and how often it has each phrase.
+// candidate is a text that is searched, and how often it has each phrase.
 type candidate struct {
 	id, at int64
 	length int
@@ -107,8 +106,8 @@ func textsOf(ctx context.Context, tx *sql.Tx, roots string, q readmodel.SearchQu
 	return texts, err
 }
 
-// rank returns the texts that have all phrases, by BM25 among those that are
-// looked at.
+// rank returns the texts that have all phrases, by BM25 among the texts that are
+// searched.
 func rank(ctx context.Context, tx *sql.Tx, texts []candidate, phrases []string) ([]candidate, error) {
 	wanted := make([][]string, len(phrases))
 	for i, p := range phrases {
@@ -120,11 +119,11 @@ func rank(ctx context.Context, tx *sql.Tx, texts []candidate, phrases []string) 
 	}
 	defer one.Close()
 	var found []candidate
-	having := make([]int, len(phrases)) // texts, by phrase
+	having := make([]int, len(phrases)) // number of texts that have it, by phrase
 	bytes, length, n := 0, 0, 0
 	for _, t := range texts {
 		if end, ok := ctx.Deadline(); ok && n > 0 && time.Until(end) < readmodel.SearchTime/2 {
-			break // the older ones are left out, as beyond MaxSearched
+			break // older texts are left out, as those beyond MaxSearched are
 		}
 		var text string
 		if err := one.QueryRowContext(ctx, t.id).Scan(&text); err != nil {
@@ -157,11 +156,11 @@ func rank(ctx context.Context, tx *sql.Tx, texts []candidate, phrases []string) 
 			t.score += math.Log(1+(float64(n-having[k])+0.5)/(float64(having[k])+0.5)) * tf * (bm25K + 1) / (tf + bm25K*(1-bm25B+bm25B*float64(t.length)/average))
 		}
 	}
-	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(b.score, a.score) }) // the newest first
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(b.score, a.score) }) // stable, so that of equal scores the newest is first
 	return found, nil
 }
 
-// occurrences counts where all words stand in a row.
+// occurrences counts how often all words occur in a row.
 func occurrences(text, phrase []string) (n int) {
 	if len(phrase) == 0 {
 		return 0
@@ -174,7 +173,7 @@ func occurrences(text, phrase []string) (n int) {
 	return n
 }
 
-// snippet returns a part of a text around the first of the words that it finds.
+// snippet returns a part of a text around the first of the phrases that it finds.
 func snippet(text string, phrases []string) string {
 	wanted := map[string]bool{}
 	for _, p := range phrases {

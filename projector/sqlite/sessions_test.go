@@ -46,7 +46,7 @@ func TestSessionsByFilter(t *testing.T) {
 		{"together", readmodel.SessionFilter{Tag: "fifth", AgentType: "red", UserID: "user0"}, []string{"s0"}, 1},
 		{"no such parent", readmodel.SessionFilter{ParentSessionID: "s0"}, []string{}, 0},
 		{"page", readmodel.SessionFilter{Paging: readmodel.Paging{Offset: 4, Limit: 3}}, []string{"s4", "s5", "s6"}, 10},
-		{"behind the end", readmodel.SessionFilter{Paging: readmodel.Paging{Offset: 40, Limit: 3}}, []string{}, 10},
+		{"after the end", readmodel.SessionFilter{Paging: readmodel.Paging{Offset: 40, Limit: 3}}, []string{}, 10},
 		{
 			"what may be seen",
 			readmodel.SessionFilter{Visible: func(root string) bool { return root > "s5" }, Paging: readmodel.Paging{Offset: 1, Limit: 2}},
@@ -73,8 +73,8 @@ func TestSessionsByFilter(t *testing.T) {
 	require.Equal(t, 11, w.sessions(readmodel.SessionFilter{}).Total, "also when it is started again")
 }
 
-// TestSessionsByUpdate: the last that changed comes first, also when a session
-// that is there changes again, and in pages of what may be seen.
+// TestSessionsByUpdate: the session that changed last comes first, also after an existing
+// session changes, and in pages that leave out invisible sessions.
 func TestSessionsByUpdate(t *testing.T) {
 	w := newWorld(t)
 	at := func(id string, ms int64) eventlog.Entry {

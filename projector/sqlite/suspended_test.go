@@ -30,7 +30,7 @@ func TestSuspended(t *testing.T) {
 	run("was answered", eventlog.RunClientTool, eventlog.RunRunning)
 	run("stopped", eventlog.RunStopped)
 	w.open()
-	w.sessions(readmodel.SessionFilter{}) // it waits until all of it is in
+	w.sessions(readmodel.SessionFilter{}) // waits until the rows are current
 	got, err := w.models.Suspended(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, map[eventlog.RunStatus]int{

@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// BenchmarkListingOfATenant lists the newest sessions of one tenant of 200, each of
-// which has 100.
+// BenchmarkListingOfATenant lists the newest sessions of one tenant of 200 with 100
+// sessions each.
 func BenchmarkListingOfATenant(b *testing.B) {
 	f, err := openFile(filepath.Join(b.TempDir(), "rows.db"))
 	require.NoError(b, err)

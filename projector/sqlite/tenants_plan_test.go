@@ -10,8 +10,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// A tenant's listings go through its own rows: how many others have neither slows them
-// down nor can be learnt from how long they take.
+// A tenant's listings read only its own rows: the number of other tenants' rows neither
+// slows them down nor shows in the time that they take.
 func TestATenantsListingsReadItsOwnRows(t *testing.T) {
 	f, err := openFile(filepath.Join(t.TempDir(), "rows.db"))
 	require.NoError(t, err)

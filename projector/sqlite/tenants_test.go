@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// What a tenant uses is the sum of its sessions, whatever has become of them, and
-// the same when the rows are made again.
+// A tenant's usage is the sum of its sessions whatever has happened to them, and is the
+// same after the rows are built again.
 func TestTenantUse(t *testing.T) {
 	w := newWorld(t)
 	w.open()

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// tidyEvery is how often sessions that went unnoticed are looked for at
-	// most, tidyShare how much of the time that may take.
+	// tidyEvery is the least time between two searches for sessions that are gone;
+	// tidyShare is the share of the time that they may take.
 	tidyEvery = 100 * time.Millisecond
 	tidyShare = 0.05
 )
 
-// tidyIn is how long to wait before they are looked for.
+// tidyIn is how long to wait until the next one.
 func (p *projection) tidyIn() time.Duration { return max(time.Until(p.tidyNext), 0) }
 
-// tidy makes up for what has gone and was not fed: it removes the rows of
-// sessions that are not in the log any more, and folds those of which segments
-// alone have the last records, since a purge was faster than the feed.
+// tidy catches up on removals and records that the feed did not deliver. It removes the
+// rows of sessions that are not in the log any more, and folds sessions whose last
+// records are only in segments, because a purge was faster than the feed.
 func (p *projection) tidy(ctx context.Context) error {
 	if !p.gaps || p.tidyIn() > 0 {
 		return nil
@@ -79,8 +79,8 @@ func (p *projection) tidy(ctx context.Context) error {
 	return p.commit()
 }
 
-// keepHoles writes down what is to be made up for: the positions that are
-// written with it are behind.
+// keepHoles stores the holes, since the positions that are written in the same
+// transaction are after them.
 func (p *projection) keepHoles() error {
 	now, err := json.Marshal(p.holes)
 	if err != nil || string(now) == p.kept {
@@ -90,7 +90,7 @@ func (p *projection) keepHoles() error {
 	return p.setMeta(metaHoles, p.kept)
 }
 
-// recallRest reads what was left to do.
+// recallRest reads the holes and other unfinished work from the file.
 func (p *projection) recallRest(partitions int) (err error) {
 	p.holes = make([]uint64, partitions)
 	if p.kept, err = p.meta(metaHoles); err != nil {
@@ -98,7 +98,7 @@ func (p *projection) recallRest(partitions int) (err error) {
 	}
 	if p.kept != "" {
 		if err := json.Unmarshal([]byte(p.kept), &p.holes); err != nil || len(p.holes) > partitions {
-			return fmt.Errorf("%w: it does not tell what is to be made up for", errDiscard)
+			return fmt.Errorf("%w: it has no list of the records that it lacks", errDiscard)
 		}
 		p.holes = append(p.holes, make([]uint64, partitions-len(p.holes))...) // the log has grown since
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// retold is a log whose feed is told by the test.
+// retold is a log whose feed the test controls.
 type retold struct {
 	*memory.Log
 	feeds atomic.Int64
-	// tell yields what comes with a record or position, and that too.
+	// tell yields the items to deliver for a record or position, that one included.
 	tell func(f eventlog.Fed, yield func(eventlog.Fed, error) bool) bool
 }
 
@@ -42,14 +42,14 @@ func (r *retold) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlo
 	}
 }
 
-// A feed that never rests does not keep the rows from becoming current.
+// A feed that is never idle does not keep the rows from becoming current.
 func TestUpkeepHasItsTurnUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	long := strings.Repeat("more to read than to tell ", 10_000)
 	w.append("before", created("before", "a", ""), said("before", long))
 	w.append("gone", created("gone", "a", ""))
-	_, err := w.log.Erase(t.Context(), "gone") // which makes work
+	_, err := w.log.Erase(t.Context(), "gone") // so that there is work
 	require.NoError(t, err)
 	head := w.append("s", created("s", "a", ""), said("s", long))
 	m := Open(&retold{Log: w.log, tell: func(f eventlog.Fed, yield func(eventlog.Fed, error) bool) bool {
@@ -67,7 +67,7 @@ func TestUpkeepHasItsTurnUnderLoad(t *testing.T) {
 	require.Equal(t, 2, a.Value.Total)
 }
 
-// A record that comes behind a later position is no reason to doubt the file.
+// A record that arrives after a later position is no reason to discard the file.
 func TestARecordComesLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestARecordComesLate(t *testing.T) {
 	require.EqualValues(t, 1, log.feeds.Load())
 }
 
-// Nobody else may read what the files hold.
+// No other user may read the files.
 func TestFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,7 +107,7 @@ func TestFilesArePrivate(t *testing.T) {
 	}
 }
 
-// A session that was stuck is in again when it can be, without a record.
+// A stuck session is in the rows again once it can be folded, without another record.
 func TestStuckSessionsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,7 +131,7 @@ func TestStuckSessionsAreTriedAgain(t *testing.T) {
 	require.Empty(t, page.Items)
 }
 
-// lagging is a log whose feed comes late.
+// lagging is a log whose feed is late.
 type lagging struct {
 	*jetstream.Log
 	waiting chan int
@@ -146,8 +146,8 @@ func (l *lagging) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventl
 	}
 }
 
-// What a purge removes before the feed has it comes from the segments, also if
-// the session gets no more records.
+// Records that a purge removes before the feed delivers them come from the segments, even
+// if the session gets no more records.
 func TestAPurgeIsFasterThanTheFeed(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, startServer(t, t.TempDir()), filepath.Join(t.TempDir(), "rows"))
@@ -157,7 +157,7 @@ func TestAPurgeIsFasterThanTheFeed(t *testing.T) {
 	log := &lagging{Log: n.log, waiting: make(chan int, 3), release: make(chan struct{})}
 	n.models = Open(log, n.states, Options{Path: n.path, Patience: patience})
 	for range 3 {
-		<-log.waiting // the file has begun: it knows what the log spans
+		<-log.waiting // the file has read the log's spans
 	}
 	want := []string{}
 	for i := range 5 {

@@ -15,7 +15,7 @@ var usageColumns = map[readmodel.UsageKey]string{
 	readmodel.ByAgent: "agent", readmodel.ByModel: "model", readmodel.ByUser: "user", readmodel.ByDay: "day",
 }
 
-// Usage implements readmodel.Models. Prices are those of now.
+// Usage implements readmodel.Models. It uses the current prices.
 func (m *Models) Usage(ctx context.Context, q readmodel.UsageQuery) (readmodel.Answer[readmodel.UsageReport], error) {
 	column, ok := usageColumns[q.By]
 	if !ok {
@@ -59,7 +59,7 @@ func (c *usageRow) scan(row *sql.Rows) error {
 		&t.Cached, &t.CacheWrite, &t.Total, &c.used.ToolCalls, &c.used.FailedToolCalls)
 }
 
-// usageSums sums rows by key, and all of them.
+// usageSums sums rows by key, and in total.
 type usageSums struct {
 	prices map[string]readmodel.Price
 	rows   map[string]*usageSum

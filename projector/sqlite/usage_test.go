@@ -83,13 +83,13 @@ func TestUsage(t *testing.T) {
 			{"ann", 1, 1, 1, 20, 1, 0, []string{"large"}},
 		}},
 		{"up to a day", readmodel.UsageQuery{By: readmodel.ByUser, To: day.UnixMilli()}, []row{}},
-		{"of a session and what is below it", readmodel.UsageQuery{By: readmodel.ByAgent, SessionID: "s2"}, []row{
+		{"of a session and its sub-agents", readmodel.UsageQuery{By: readmodel.ByAgent, SessionID: "s2"}, []row{
 			{"blue", 1, 1, 1, 2_000_000, 1, 3, nil}, {"red", 1, 1, 1, 1_000_000, 1, 1.5, nil},
 		}},
 		{"of a user and an agent", readmodel.UsageQuery{By: readmodel.ByDay, UserID: "bob", AgentType: "red"}, []row{
 			{"2026-03-01", 1, 1, 1, 1_000_000, 1, 1.5, nil},
 		}},
-		{"of what may be seen", readmodel.UsageQuery{By: readmodel.ByModel, Visible: func(root string) bool { return root == "s2" }}, []row{
+		{"of visible sessions", readmodel.UsageQuery{By: readmodel.ByModel, Visible: func(root string) bool { return root == "s2" }}, []row{
 			{"small", 2, 2, 2, 3_000_000, 0, 4.5, nil},
 		}},
 	} {
@@ -134,7 +134,7 @@ func TestRunsByFilter(t *testing.T) {
 		{"status", readmodel.RunFilter{Status: eventlog.RunRunning}, []string{"r3"}},
 		{"time", readmodel.RunFilter{From: day.UnixMilli(), To: day.Add(2 * time.Hour).UnixMilli()}, []string{"r3", "r1"}},
 		{"page", readmodel.RunFilter{Paging: readmodel.Paging{Offset: 1, Limit: 1}}, []string{"r3"}},
-		{"what may be seen", readmodel.RunFilter{Visible: func(root string) bool { return root == "s1" }, Paging: readmodel.Paging{Offset: 1}}, []string{"r1"}},
+		{"visible sessions", readmodel.RunFilter{Visible: func(root string) bool { return root == "s1" }, Paging: readmodel.Paging{Offset: 1}}, []string{"r1"}},
 	} {
 		page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Run]], error) {
 			return w.models.Runs(ctx, tc.filter)

@@ -12,17 +12,16 @@ import (
 	"github.com/helixd/helixd/projector/cache"
 )
 
-// maxVectorBytes is how much memory the vectors of all scopes may take that are
-// kept between questions. What does not fit is read from the file for each
-// question.
+// maxVectorBytes bounds the memory of the vectors that are kept between queries, of all
+// scopes together. Other vectors are read from the file for each query.
 const maxVectorBytes = 128 << 20
 
 const (
-	// fewVectors are not kept: they are read in less than a millisecond.
+	// A scope with fewer vectors is not kept: they are read in less than a
+	// millisecond.
 	fewVectors    = 100
 	maxVectorSets = 1024
-	// vectorsIdle is how long the vectors of a scope are kept that no question
-	// is about.
+	// vectorsIdle is how long the vectors of a scope are kept without a query for it.
 	vectorsIdle = time.Hour
 )
 
@@ -46,7 +45,7 @@ func unitOf(v []float32) unit {
 	return v
 }
 
-// dot has four sums, so that an addition does not wait for the one before.
+// dot keeps four sums, so that an addition does not wait for the one before.
 func (u unit) dot(v unit) float64 {
 	var a, b, c, d float32
 	i := 0
@@ -69,15 +68,15 @@ type embedding struct {
 	unit       unit
 }
 
-// space names vectors that can be compared.
+// space identifies vectors that can be compared with each other.
 type space struct {
 	scope      int64
 	model      string
 	dimensions int
 }
 
-// vectorCache keeps the vectors of the scopes that were asked for last: to read
-// them from the file takes ten times as long as to compare them.
+// vectorCache keeps the vectors of the scopes that were queried last: reading them from
+// the file takes ten times as long as comparing them.
 type vectorCache struct {
 	maxBytes int
 	sets     *cache.Cache[space, vectorSet]
@@ -127,12 +126,12 @@ func (c *vectorCache) forget(scope int64) {
 	c.sets.DropIf(func(s space) bool { return s.scope == scope })
 }
 
-// bytes is how much memory a vector takes, about.
+// bytes is about how much memory a vector takes.
 func (s space) bytes() int { return 4*s.dimensions + 64 }
 
-// read brings the set to where a transaction is, in which last is the largest
-// id and so many vectors were removed. It calls f with what is not kept since
-// the set has as many vectors as it may.
+// read brings the set up to the state of a transaction, in which last is the largest id
+// and removed is how many vectors were removed. If the set is full, it calls f with each
+// vector that it does not keep.
 func (s *vectorSet) read(ctx context.Context, tx *sql.Tx, of space, last, removed int64, most int, f func(embedding)) error {
 	if removed != s.removed {
 		*s = vectorSet{removed: removed}

@@ -14,9 +14,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// clustered makes vectors as embeddings are: around topics, most of what they
-// have in common being common to all, and near to far fewer dimensions than
-// they have numbers.
+// clustered generates vectors like embeddings: they are around topics, most of their
+// common direction is common to all, and they lie near a space of far fewer dimensions.
 func clustered(rnd *rand.Rand, n, dimensions int) [][]float32 {
 	const own, perTopic = 32, 1000 // dimensions; vectors
 	normal := func(n int, spread float64) []float32 {
@@ -49,7 +48,7 @@ func clustered(rnd *rand.Rand, n, dimensions int) [][]float32 {
 	return all
 }
 
-// near makes a question about one of the vectors.
+// near returns a query vector near one of the vectors.
 func near(rnd *rand.Rand, v []float32) []float32 {
 	q := slices.Clone(v)
 	for i := range q {
@@ -105,7 +104,7 @@ func TestTheBestAreFound(t *testing.T) {
 	}
 }
 
-// Vectors that are mostly zeros, as those of hashed words, are told apart too.
+// Sparse vectors, such as those of hashed words, are distinguished too.
 func TestSparseVectors(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(2, 2))
@@ -121,7 +120,7 @@ func TestSparseVectors(t *testing.T) {
 		q := slices.Clone(vectors[i])
 		q[rnd.IntN(256)]++
 		found := w.candidates(readmodel.MemoryQuery{Scope: s, Model: embedderA, Vector: q}).ByMeaning
-		for place, n := range exact(vectors, q, 10) { // some are as near as others
+		for place, n := range exact(vectors, q, 10) { // some are equally near
 			require.InDelta(t, cosine(q, vectors[n]), found[place].Score, 1e-6)
 		}
 	}
@@ -160,8 +159,8 @@ func withVectors(t *testing.T, vectors [][]float32) (*world, eventlog.MemoryScop
 	return w, s, vectors
 }
 
-// Of a scope whose vectors are in memory, what comes is found at once, and what
-// was forgotten is not, nor does it take the place of others.
+// If a scope's vectors are in memory, new memories are found at once; forgotten ones are
+// not found and take no place in the ranking.
 func TestALargeScopeChanges(t *testing.T) {
 	t.Parallel()
 	const n, gone = 1_800, 128
@@ -191,7 +190,8 @@ func TestALargeScopeChanges(t *testing.T) {
 	require.False(t, w.models.file.vectors.sets.Holds(of), "nothing of it is in memory")
 }
 
-// The vectors take no more memory than they may; what is not kept is found too.
+// The vectors take no more memory than their bound; vectors that are not kept are found
+// too.
 func TestKeptVectorsAreBounded(t *testing.T) {
 	t.Parallel()
 	n := fewVectors + 200
@@ -230,7 +230,7 @@ func TestKeptVectorsAreBounded(t *testing.T) {
 	require.False(t, c.sets.Holds(other))
 }
 
-// Those of a small scope are not kept.
+// The vectors of a small scope are not kept.
 func TestFewVectorsAreNotKept(t *testing.T) {
 	t.Parallel()
 	w, s, vectors := large(t, fewVectors-1)
@@ -238,8 +238,7 @@ func TestFewVectorsAreNotKept(t *testing.T) {
 	require.False(t, w.models.file.vectors.sets.Holds(space{scope: 1, model: embedderA, dimensions: 32}))
 }
 
-// A question sees the vectors of its transaction, even if a later one has read
-// more.
+// A query sees the vectors of its transaction, even if a later transaction has read more.
 func TestVectorsOfAnEarlierTransaction(t *testing.T) {
 	t.Parallel()
 	w, s, vectors := large(t, fewVectors)
@@ -264,7 +263,7 @@ func TestVectorsOfAnEarlierTransaction(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Questions that come together while memories come and go each get an answer.
+// Concurrent queries all get an answer while memories are added and removed.
 func TestQuestionsComeTogether(t *testing.T) {
 	t.Parallel()
 	w, s, vectors := large(t, 1_600)

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// commit writes everything that is new, and then says so.
+// commit writes everything that is new, and then notifies those that wait.
 func (p *projection) commit() error {
 	began := time.Now()
 	defer func() { p.took, p.spent = p.spent+time.Since(began), 0 }()
@@ -35,7 +35,7 @@ func (p *projection) commit() error {
 	return nil
 }
 
-// moved tells who waits how far the file is.
+// moved publishes how far the file is and wakes the queries that wait.
 func (p *projection) moved() {
 	positions, reached := make([]uint64, len(p.positions)), true
 	for i, at := range p.positions {
@@ -45,7 +45,7 @@ func (p *projection) moved() {
 	p.m.set(func(s *state) {
 		s.positions, s.untidy = positions, p.gaps
 		s.rebuilding = s.rebuilding && !reached
-		if reached && !p.gaps { // not before: what went wrong may do so again
+		if reached && !p.gaps { // not before: the failure may repeat
 			s.problem = ""
 		}
 	})
@@ -118,7 +118,7 @@ func (p *projection) deleteTree(root string) error {
 	return nil
 }
 
-// deleteWords removes texts, from the search index too.
+// deleteWords removes texts from their table and from the search index.
 func (p *projection) deleteWords(where string, args ...any) error {
 	err := p.exec("DELETE FROM words WHERE rowid IN (SELECT id FROM texts WHERE "+where+")", args...)
 	if err != nil {
@@ -135,7 +135,7 @@ func (p *projection) exec(text string, args ...any) error {
 	return err
 }
 
-// row scans the only row of a query.
+// row scans a query's only row.
 func (p *projection) row(text string, args []any, into ...any) error {
 	s, err := p.stmt(text)
 	if err == nil {
@@ -163,7 +163,7 @@ func (p *projection) each(text string, args []any, f func(*sql.Rows) error) erro
 	return rows.Err()
 }
 
-// stmt returns a statement, prepared once. The texts are few.
+// stmt returns a prepared statement from a cache. There are few different texts.
 func (p *projection) stmt(text string) (*sql.Stmt, error) {
 	if s := p.stmts[text]; s != nil {
 		return s, nil

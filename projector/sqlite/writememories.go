@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// maxTerms is how many counts of terms are gathered before they are written.
+	// maxTerms bounds the counts of terms that are gathered before they are written.
 	maxTerms = 100_000
-	// scopeBatch is how many records of one scope that is compared a
-	// transaction holds.
+	// scopeBatch bounds the records of one scope that a transaction holds while scopes
+	// are compared.
 	scopeBatch = 2_000
 )
 
-// remember takes over a record of a memory scope. Its rows are written at once,
-// in the transaction that the next commit ends: there is nothing to fold.
+// remember applies a record of a memory scope. Its rows are written at once, in the
+// transaction that the next commit ends: there is nothing to fold.
 func (p *projection) remember(ctx context.Context, f eventlog.Fed) error {
 	began := time.Now()
 	defer func() { p.spent += time.Since(began) }()
@@ -31,7 +31,7 @@ func (p *projection) remember(ctx context.Context, f eventlog.Fed) error {
 		return err
 	}
 	first := f.Linked && f.Previous == 0
-	if first && head > 0 { // an erased scope begins anew
+	if first && head > 0 { // an erased scope is used again
 		p.remove(f.Session)
 	}
 	if f.Err != nil || !first && (head == 0 || f.Linked && f.Previous != head) {
@@ -40,8 +40,8 @@ func (p *projection) remember(ctx context.Context, f eventlog.Fed) error {
 	return p.memorize(f.Session, f.Record)
 }
 
-// readMemories takes over what the log has of a scope behind what is in the
-// file. Errors: as eventlog.Log.Read; errStore.
+// readMemories applies the records of a scope that come after those in the file. Errors:
+// as eventlog.Log.Read; errStore.
 func (p *projection) readMemories(ctx context.Context, log string) error {
 	head, err := p.headOf(log)
 	if err != nil {
@@ -83,8 +83,8 @@ func (p *projection) readMemories(ctx context.Context, log string) error {
 	return nil
 }
 
-// sameLog reports whether a scope's log begins as it did: one that was erased
-// and is used again does not.
+// sameLog reports whether a scope's log still begins with the same record. The log of a
+// scope that was erased and is used again does not.
 func (p *projection) sameLog(ctx context.Context, log string) (bool, error) {
 	var first int64
 	if err := p.row("SELECT first FROM scopes WHERE log = ?", []any{log}, &first); err != nil {
@@ -96,8 +96,8 @@ func (p *projection) sameLog(ctx context.Context, log string) (bool, error) {
 	return false, nil
 }
 
-// memorize writes what a record of a scope says. One that can't be understood
-// is listed, and the others go on.
+// memorize writes the rows of a scope's record. A record that can't be decoded is listed;
+// the others are not affected.
 func (p *projection) memorize(log string, r eventlog.Record) error {
 	if err := p.transact(); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (p *projection) saveMemory(s *scope, sequence uint64, f *eventlog.MemorySav
 	if err != nil {
 		return err
 	}
-	if n, err := done.RowsAffected(); err != nil || n == 0 { // it was saved before, or forgotten
+	if n, err := done.RowsAffected(); err != nil || n == 0 { // it is already there, or was forgotten
 		return err
 	}
 	id, err := done.LastInsertId()
@@ -176,8 +176,8 @@ func optional(v any, there bool) (text sql.NullString, err error) {
 	return sql.NullString{String: string(raw), Valid: true}, err
 }
 
-// embedMemory writes a memory's vector; of one that is not there, since it was
-// forgotten meanwhile, nothing.
+// embedMemory writes a memory's vector. It does nothing if the memory was forgotten
+// meanwhile.
 func (p *projection) embedMemory(s *scope, f *eventlog.MemoryEmbedded) error {
 	var memory int64
 	err := p.row("SELECT id FROM memories WHERE scope = ? AND memory = ?", []any{s.id, f.MemoryID}, &memory)
@@ -210,7 +210,7 @@ func (p *projection) deleteVectors(s *scope, where string, args ...any) error {
 	})
 }
 
-// forgetMemory removes all of a memory but its id, which is kept.
+// forgetMemory removes everything of a memory except its id.
 func (p *projection) forgetMemory(s *scope, memory string) error {
 	if err := p.exec("INSERT OR IGNORE INTO forgotten (scope, memory) VALUES (?, ?)", s.id, memory); err != nil {
 		return err

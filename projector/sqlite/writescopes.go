@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// clearMemories is how many memories of erased scopes are overwritten in one
-	// transaction, for which all others wait: about 50 ms.
+	// clearMemories bounds the memories of erased scopes that one transaction overwrites,
+	// while all other writes wait: about 50 ms.
 	clearMemories = 100
-	// clearPause is how long the others have then at least.
+	// clearPause is the least time for other writes in between.
 	clearPause = gatherLeast
 )
 
-// scope is what is to be written of a memory scope.
+// scope gathers what is to be written of a memory scope.
 type scope struct {
 	id               int64
 	head             uint64
@@ -25,12 +25,12 @@ type scope struct {
 	models           map[string]modelCounts
 }
 
-// modelCounts are vectors of a model to be added: that there are, and that were
+// modelCounts are changes of a model's counts: vectors that exist, and vectors that were
 // removed.
 type modelCounts struct{ vectors, removed int64 }
 
-// scopeOf returns the scope of a log, which has a row from then on; first is
-// where the log begins, if it had none.
+// scopeOf returns the scope of a log, and adds its row if there is none; first is then
+// the sequence of the log's first record.
 func (p *projection) scopeOf(log string, first uint64) (*scope, error) {
 	if s := p.scopes[log]; s != nil {
 		return s, nil
@@ -43,7 +43,7 @@ func (p *projection) scopeOf(log string, first uint64) (*scope, error) {
 	return s, p.row("SELECT id FROM scopes WHERE log = ?", []any{log}, &s.id)
 }
 
-// count notes a memory's terms as there, or gone.
+// count adds a memory's terms to the counts; by is 1 or -1.
 func (s *scope) count(words []string, by int64) {
 	s.memories += by
 	s.length += by * int64(len(words))
@@ -52,7 +52,7 @@ func (s *scope) count(words []string, by int64) {
 	}
 }
 
-// writeScopes writes what was gathered of scopes.
+// writeScopes writes the gathered changes of scopes.
 func (p *projection) writeScopes() error {
 	for log, s := range p.scopes {
 		if err := p.writeScope(log, s); err != nil {
@@ -94,8 +94,8 @@ func (p *projection) writeScope(log string, s *scope) error {
 	return nil
 }
 
-// deleteScope removes a scope, so that nothing of it is found any more. Its
-// rows are left to clearPart.
+// deleteScope removes a scope, so that nothing of it is found any more. clearPart removes
+// its rows.
 func (p *projection) deleteScope(log string) error {
 	delete(p.scopes, log)
 	var id int64
@@ -114,9 +114,9 @@ func (p *projection) deleteScope(log string) error {
 	return p.exec("DELETE FROM scopes WHERE id = ?", id)
 }
 
-// clearPart overwrites a part of what erased scopes have left, if it is time:
-// the words of a large one take the search index many seconds, and others'
-// records are written in between.
+// clearPart overwrites a part of the rows of erased scopes, if it is time. It works in
+// parts because the search index needs many seconds for the words of a large scope, and
+// other records are written in between.
 func (p *projection) clearPart() error {
 	if !p.leavings || time.Until(p.clearNext) > 0 {
 		return nil
@@ -151,7 +151,7 @@ func (p *projection) clearPart() error {
 	return err
 }
 
-// forgotten drops the vectors of scopes that are gone from memory.
+// forgotten drops the vectors of removed scopes from memory.
 func (p *projection) forgotten() {
 	for _, id := range p.forgot {
 		p.file.vectors.forget(id)
@@ -168,11 +168,11 @@ func distinct(words []string) map[string]bool {
 	return set
 }
 
-// prefixOf is what a scope's terms have before them in the search index, which
-// has no word that is not letters and digits.
+// prefixOf is the prefix of a scope's terms in the search index, whose words consist of
+// letters and digits.
 func prefixOf(scope int64) string { return strconv.FormatInt(scope, 10) + "x" }
 
-// joined is what the search index has of words.
+// joined is the form of words in the search index.
 func (s *scope) joined(words []string) string {
 	prefix := prefixOf(s.id)
 	var text strings.Builder

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// writeTree makes the rows of a tree what its fold says.
+// writeTree updates a tree's rows to its fold.
 func (p *projection) writeTree(h *held) error {
 	if h.written == nil {
 		if err := p.recall(h); err != nil {
@@ -19,7 +19,7 @@ func (p *projection) writeTree(h *held) error {
 		}
 	}
 	rows, w := readmodel.Derive(h.root, h.tree), h.written
-	// Replacing a row would not be seen by the triggers that sum.
+	// An upsert, since the triggers that sum would not see a replaced row.
 	const upsert = `INSERT INTO trees (root, head, tenant, bytes, running) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (root) DO UPDATE SET head = excluded.head, bytes = excluded.bytes, running = excluded.running`
 	if err := p.exec(upsert, h.root, int64(h.tree.Head), h.tree.Tenant, h.tree.Bytes, h.tree.Running()); err != nil {
@@ -50,8 +50,8 @@ func (p *projection) writeTree(h *held) error {
 	return nil
 }
 
-// recall makes a fold known of which it is not known what is in the file: all
-// rows but the messages' are written anew.
+// recall loads what the file has of a fold for which that is unknown: all rows but the
+// messages' are written again.
 func (p *projection) recall(h *held) error {
 	for _, table := range []string{"sessions", "tags", "metadata", "runs", "usage", "parked"} {
 		if err := p.exec("DELETE FROM "+table+" WHERE root = ?", h.root); err != nil {
@@ -91,7 +91,7 @@ func (p *projection) writeSessions(root string, sessions []readmodel.Session, w 
 			continue
 		}
 		was.doc = now.doc
-		if known && was == now { // no index has to change
+		if known && was == now { // so no index changes
 			err = p.exec("UPDATE sessions SET doc = ? WHERE root = ? AND session = ?", now.doc, root, s.SessionID)
 		} else {
 			err = p.writeSession(root, s, now.doc)
@@ -131,7 +131,7 @@ func (p *projection) writeSession(root string, s readmodel.Session, doc string) 
 	return nil
 }
 
-// forgetSessions removes the sessions that a tree does not have any more.
+// forgetSessions removes the sessions that a tree no longer has.
 func (p *projection) forgetSessions(root string, there map[string]bool, w *written) error {
 	known := slices.Sorted(maps.Keys(w.sessions))
 	for session := range w.messages {
@@ -157,7 +157,7 @@ func (p *projection) forgetSessions(root string, there map[string]bool, w *writt
 	return nil
 }
 
-// runPlace is which run of a session it is.
+// runPlace is the place of a run in its session.
 type runPlace struct {
 	session string
 	n       int
@@ -229,8 +229,8 @@ func (p *projection) writeUsage(root string, cells []readmodel.UsageCell, w *wri
 	return nil
 }
 
-// writeMessages writes the messages of a session behind those that are in the
-// file already: a message is told by its place and its record.
+// writeMessages writes the messages of a session that come after those already in the
+// file. A message is identified by its place and its record.
 func (p *projection) writeMessages(root string, t *projector.Tree, session string, w *written) error {
 	s := t.Get(session)
 	if s == nil {

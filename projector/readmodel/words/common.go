@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// common are words that say nothing about what a sentence is about, as they are
-// without their apostrophe and as what is before it.
+// common are words that carry no topic. Those with an apostrophe are listed without it,
+// and as the part before it.
 var common = strings.Fields(`
 a about after again all also always am an and any anything are as ask at away be because been before but by can cant come could
 did didn didnt do does doesn doesnt doing don dont down each else ever every for from get give go going got had has have haven
@@ -20,14 +20,14 @@ think this those through to too under until up us very want was we well were wha
 whos whose why will with won wont would wouldn wouldnt yes yet you youre your yours
 `)
 
-// minLetters is how long a word must be at least to be about something, in a
-// script that has spaces.
+// minLetters is the least length of a word that carries a topic, in a script that has
+// spaces.
 const minLetters = 3
 
-// Topic is what a text is about: its words that are not in every other text.
+// Topic is the words of a text that carry its topic.
 type Topic struct{ words, stems map[string]bool }
 
-// TopicOf returns what a text is about.
+// TopicOf returns the topic of a text.
 func TopicOf(text string) Topic {
 	t := Topic{map[string]bool{}, map[string]bool{}}
 	for _, w := range Of(text) {
@@ -42,8 +42,8 @@ func TopicOf(text string) Topic {
 	return t
 }
 
-// In reports whether a text holds a word of the topic or a form of one: the
-// same but for a short ending.
+// In reports whether a text has a word of the topic or a form of it that differs by a
+// short ending only.
 func (t Topic) In(text string) bool {
 	return slices.ContainsFunc(Of(text), func(w string) bool {
 		if t.words[w] || t.stems[w] {
@@ -66,10 +66,10 @@ func isTelling(w string) bool {
 	return utf8.RuneCountInString(w) >= minLetters || strings.ContainsFunc(w, unicode.IsNumber) || kindOf(first) == unspaced
 }
 
-// maxEnding is by how many characters forms of one word may differ.
+// maxEnding is the number of characters by which forms of one word may differ.
 const maxEnding = 3
 
-// stems yields a word without its last characters.
+// stems yields a word with one to maxEnding characters removed from its end.
 func stems(w string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		letters := []rune(w)

@@ -1,7 +1,6 @@
-// Package words splits a text of any script into words: what the
-// index finds memories by, what a local embedding is made of, and what a
-// question and a memory may share. All of them fold words alike, so that what
-// one finds is not strange to another.
+// Package words splits a text of any script into words. The index of memories, the local
+// embedding and the comparison of a question with a memory all use it, so that they agree
+// on what a word is.
 package words
 
 import (
@@ -12,12 +11,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxBytes is how much of a word counts, in bytes.
+// MaxBytes is how many bytes of a word count.
 const MaxBytes = 64
 
-// Of returns the words of a text in their order, so that case, accents and
-// forms of characters don't matter. Of a script that puts no spaces between
-// words each character counts as one.
+// Of returns the words of a text in their order, so that case, accents and forms of
+// characters don't matter. In a script without spaces between words, each character
+// counts as a word.
 func Of(text string) (all []string) {
 	each(text, func(word string, k kind) {
 		if k == unspaced {
@@ -29,8 +28,8 @@ func Of(text string) (all []string) {
 	return all
 }
 
-// Terms is Of for an index, for which single characters are too little: in
-// a script without spaces, two adjacent characters count as a word.
+// Terms is Of for an index, for which single characters say too little: in a script
+// without spaces, two adjacent characters count as a word.
 func Terms(text string) (all []string) {
 	each(text, func(word string, k kind) {
 		if k != unspaced {
@@ -48,17 +47,17 @@ func Terms(text string) (all []string) {
 	return all
 }
 
-// kind is what a character is to words.
+// kind is the role of a character in a word.
 type kind int
 
 const (
-	between  kind = iota // words
-	accent               // of the character before, which is the same without it
-	spaced               // of a word
-	unspaced             // of a run of words
+	between  kind = iota // separates words
+	accent               // belongs to the character before, and is ignored
+	spaced               // part of a word, in a script with spaces
+	unspaced             // part of a text without spaces
 )
 
-// scripts are those that put no spaces between words.
+// scripts are the scripts without spaces between words.
 var scripts = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
@@ -107,8 +106,8 @@ func each(text string, do func(word string, k kind)) {
 	}
 }
 
-// fold returns a letter's small form. Some differ in a stroke or a dot that
-// Unicode doesn't take off, or by their place in a word.
+// fold returns a letter's lower-case form. It also maps letters with a stroke or a dot
+// that Unicode does not decompose, and the form of sigma at the end of a word.
 func fold(r rune) rune {
 	switch r = unicode.ToLower(r); r {
 	case 'đ':

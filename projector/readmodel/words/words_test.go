@@ -83,8 +83,8 @@ func TestFormsOfAWord(t *testing.T) {
 	}
 }
 
-// FuzzWords: the form of characters doesn't matter, and a term that tells
-// something and that two texts share is what the one is about and the other has.
+// FuzzWords: the form of characters doesn't matter. If two texts share a term that
+// carries a topic, then each has a word of the other's topic.
 func FuzzWords(f *testing.F) {
 	for _, pair := range alike {
 		f.Add(pair[0], pair[1])
