@@ -12,26 +12,25 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// How long a session remembers idempotency keys, counted in later appends with a
-// key. State and the cost of a request are bounded by it.
+// How long a session remembers idempotency keys, counted in later appends with a key.
+// These limits bound the state and the cost of a request.
 const (
-	// LeastKnownAppends is how many of the last appends with a key are known at
-	// least: repeated, they get their answer again.
+	// LeastKnownAppends is how many of the last appends with a key are kept at least: a
+	// repetition of one gets its first answer.
 	LeastKnownAppends = 4096
-	// LeastOldKeys is of how many keys before those at least it is known that they
-	// were used.
+	// LeastOldKeys is how many earlier keys are at least still known to have been used.
 	LeastOldKeys = 128 << 10
 
-	// appendBlock is how many appends a clone copies at most.
+	// appendBlock bounds how many appends a clone copies.
 	appendBlock = 128
 	// oldBlock is how many known appends become old keys at once.
 	oldBlock = LeastKnownAppends
 )
 
-// Append is what an append with an idempotency key wrote. Its records lie
-// without gaps.
+// Append is what an append with an idempotency key wrote. Its records have no gaps
+// between them.
 type Append struct {
-	Digest        string `json:"digest"` // of what was asked for
+	Digest        string `json:"digest"` // of the request
 	FirstSequence uint64 `json:"firstSequence"`
 	LastSequence  uint64 `json:"lastSequence"`
 	Count         int    `json:"count"`
@@ -102,7 +101,7 @@ func (a *Appends) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// add takes a further append.
+// add adds an append.
 func (a *Appends) add(x KeyedAppend) {
 	if len(a.Open) == appendBlock {
 		full := make(map[string]Append, appendBlock)
@@ -114,13 +113,13 @@ func (a *Appends) add(x KeyedAppend) {
 	a.Open = append(a.Open, x)
 }
 
-// clone shares what never changes.
+// clone shares the parts that never change.
 func (a Appends) clone() Appends {
 	return Appends{Full: slices.Clip(a.Full), Open: slices.Clone(a.Open)}
 }
 
-// Has reports whether a key is one of the old ones. That two keys have the same
-// fingerprint is as likely as 1 in 10^14.
+// Has reports whether a key is one of the old ones. The probability that two keys have
+// the same fingerprint is 1 in 10^14.
 func (o OldKeys) Has(key string) bool {
 	want := fingerprint(key)
 	return slices.ContainsFunc(o, func(block []byte) bool {
@@ -136,8 +135,8 @@ func fingerprint(key string) uint64 {
 	return h.Sum64()
 }
 
-// noteAppend remembers a record of an append with a key (see
-// eventlog.KeyedWriter). The first append with a key is the one that counts.
+// noteAppend records an append with a key (see eventlog.KeyedWriter). The first append
+// with a key counts.
 func (t *Tree) noteAppend(r eventlog.Record) {
 	key, digest, ok := eventlog.ParseKeyedWriter(r.Writer)
 	if !ok {
@@ -160,7 +159,7 @@ func (t *Tree) noteAppend(r eventlog.Record) {
 	t.forgetAppends()
 }
 
-// forgetAppends makes the oldest appends old keys, and forgets the oldest of these.
+// forgetAppends turns the oldest appends into old keys, and removes the oldest of these.
 func (t *Tree) forgetAppends() {
 	const blocks = oldBlock / appendBlock
 	if len(t.Appends.Full) < 2*blocks {

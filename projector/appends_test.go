@@ -31,8 +31,8 @@ func TestAppendsByKey(t *testing.T) {
 	require.Equal(t, want, state.Appends)
 	require.Equal(t, "a", state.AgentType, "the first chunk names the agent")
 
-	// What helixd never writes changes nothing of it: a key again, or the
-	// middle of an append.
+	// Records that helixd never writes change nothing: a key again, or the middle of an
+	// append.
 	entries = append(entries, keyed("k", "other", 2)...)
 	entries = append(entries, keyed("k", "d", 2)...)
 	entries = append(entries, keyed("new", "d", 2)[1])
@@ -47,9 +47,9 @@ func TestAppendsOutliveTruncation(t *testing.T) {
 	require.True(t, known)
 }
 
-// A session remembers the answers to its last appends with a key, and of a bounded
-// number before them that their keys were used. However its log is split, and also
-// if the state was stored in between, it is the same.
+// A session keeps the answers to its last appends with a key, and for a bounded number
+// before them that their keys were used. The result is the same however the log is split,
+// and also if the state was stored in between.
 func TestKeysAreRememberedForABoundedTime(t *testing.T) {
 	const keys = 3*projector.LeastKnownAppends + projector.LeastOldKeys + 77
 	key := func(i int) string { return fmt.Sprint("key-", i) }

@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Decoded is what a record's payload says: a chunk, a fact, or why it can't be
+// Decoded is a record's decoded payload: a chunk, a fact, or the reason why it can't be
 // read.
 type Decoded struct {
 	Chunk eventlog.Chunk
@@ -40,8 +40,8 @@ func Apply(t *Tree, r eventlog.Record) {
 	}
 }
 
-// ApplyDecoded is [Apply] for a fold that looks at the record as well, so that
-// it is decoded once. The two must not change what is decoded.
+// ApplyDecoded is [Apply] for a caller that also needs the decoded record, so that it is
+// decoded once. Neither may change the decoded value.
 func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 	if r.Sequence <= t.Head {
 		return
@@ -50,7 +50,7 @@ func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 	t.Head = r.Sequence
 	t.Bytes += int64(len(r.Payload))
 	for _, name := range []*string{&r.Agent, &r.Type, &r.Writer} {
-		*name = strings.ToValidUTF8(*name, "\ufffd") // else a saved state would differ
+		*name = strings.ToValidUTF8(*name, "\ufffd") // JSON would replace invalid bytes, and a saved state would differ
 	}
 	t.noteAppend(r)
 	defer t.restWork()
@@ -73,7 +73,7 @@ func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 		}
 	case d.Fact != nil:
 		if _, brought := d.Fact.(*eventlog.SessionImported); brought {
-			return // it was as it is before
+			return // it is already so
 		}
 		s := t.session(r.Agent, d.Fact.At())
 		t.touch(s, r, d.Fact.At())
@@ -100,8 +100,7 @@ func (t *Tree) park(r eventlog.Record, reason string) {
 	t.Parked = append(t.Parked, Parked{Sequence: r.Sequence, Type: r.Type, Reason: strings.ToValidUTF8(reason, "\ufffd")})
 }
 
-// session returns the session that a record is about. The first one is the
-// root.
+// session returns the session of a record. The first session is the root.
 func (t *Tree) session(id string, at int64) *Session {
 	if t.SessionID == "" {
 		t.Session = newSession(id, at)
@@ -121,8 +120,8 @@ func (t *Tree) session(id string, at int64) *Session {
 	return s
 }
 
-// foreign reports whether a session is another server's: what its chunks mean
-// is known there only.
+// foreign reports whether a session belongs to another server, which alone interprets its
+// chunks.
 func (t *Tree) foreign(s *Session) bool {
 	return s != &t.Session && (s.Child == nil || s.Child.Remote)
 }

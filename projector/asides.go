@@ -8,9 +8,9 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Aside is what belongs to an assistant's message and is not of the model's
-// answer: what the stream shows beside it, so that a client that reads the
-// message later finds it there too (see docs/reference/protocol.md#chat-streams).
+// Aside is content of an assistant's message that is not of the model's answer: what the
+// stream shows with it, so that a client that reads the message later finds it too (see
+// docs/reference/protocol.md#chat-streams).
 type Aside struct {
 	// After is the index of the message, a user's or an assistant's, that it
 	// follows; -1: it comes before all.
@@ -22,20 +22,20 @@ type Aside struct {
 	// the end of a sub-agent, an interruption.
 	Type  string          `json:"type,omitempty"`
 	Chunk json.RawMessage `json:"chunk,omitempty"`
-	// EventID is the id that a custom event's data names: a later one of the
-	// same name and id takes its place.
+	// EventID is the id in a custom event's data: a later event of the same name and id
+	// replaces it.
 	EventID string `json:"eventId,omitempty"`
 
 	// Run and Call are the record's labels.
 	Run  string `json:"run,omitempty"`
 	Call string `json:"call,omitempty"`
 
-	// Partial is, instead, the text of a model whose run failed: clients
-	// have it, the model will not see it.
+	// Partial is used instead of the above: the text of a model whose run failed. Clients
+	// have it; the model will not see it.
 	Partial []PartialPart `json:"partial,omitempty"`
 
-	// Session and CallID are, instead, a sub-agent's call that waits for the
-	// user, or has waited: the user answers it where the root is shown.
+	// Session and CallID are used instead of the above: a sub-agent's call that waits for
+	// the user, or has waited. The user answers it in the root's conversation.
 	Session string `json:"session,omitempty"`
 	CallID  string `json:"callId,omitempty"`
 }
@@ -82,15 +82,15 @@ func (s *Session) aside(r eventlog.Record, c eventlog.Chunk) {
 	default:
 		return
 	}
-	if _, end := c.(*eventlog.SubAgentEnd); end && s.Turn == nil && s.TurnCount > 0 { // it has outlived the turn
+	if _, end := c.(*eventlog.SubAgentEnd); end && s.Turn == nil && s.TurnCount > 0 { // it ended after the turn
 		s.Asides = append(s.Asides, s.placed(a))
 		return
 	}
 	s.keep(a)
 }
 
-// replaced puts a custom event of the open turn in the place of an earlier one
-// of the same message.
+// replaced replaces an earlier custom event of the same message with one of the open
+// turn.
 func (s *Session) replaced(a Aside, name string) bool {
 	first := s.messageBegins()
 	for i := range s.Asides {
@@ -115,7 +115,7 @@ func (s *Session) keep(a Aside) {
 	}
 }
 
-// placed says where in the last turn a comes.
+// placed sets the place of a in the last turn.
 func (s *Session) placed(a Aside) Aside {
 	a.Turn, a.After = s.TurnCount, len(s.Messages)-1
 	for a.After >= 0 && s.Messages[a.After].Role == RoleTool {
@@ -124,7 +124,8 @@ func (s *Session) placed(a Aside) Aside {
 	return a
 }
 
-// keepPartial keeps the streamed but not recorded text of the open turn, which fails.
+// keepPartial keeps the open turn's text that was streamed but not recorded, because the
+// turn fails.
 func (s *Session) keepPartial(seq uint64) {
 	if s.Turn == nil || s.Turn.Step == nil || s.Turn.Step.Recorded || s.Turn.Step.Streamed == nil {
 		return
@@ -140,8 +141,8 @@ func (s *Session) keepPartial(seq uint64) {
 	s.Asides = slices.Insert(s.Asides, at, a)
 }
 
-// messageBegins returns the index of the user's message that the assistant's
-// last one answers, or -1.
+// messageBegins returns the index of the user's message that the assistant's last message
+// answers, or -1.
 func (s *Session) messageBegins() int {
 	for i := len(s.Messages) - 1; i >= 0; i-- {
 		if m := &s.Messages[i]; m.Role == RoleUser && !m.Hidden() {
@@ -151,7 +152,7 @@ func (s *Session) messageBegins() int {
 	return -1
 }
 
-// asks keeps with the root that one of its sub-agents' calls waits for the user.
+// asks records in the root that a call of one of its sub-agents waits for the user.
 func (t *Tree) asks(r eventlog.Record, f *eventlog.CallSuspended) {
 	if r.Agent == t.SessionID || f.Kind == eventlog.PendingChild {
 		return
@@ -161,10 +162,10 @@ func (t *Tree) asks(r eventlog.Record, f *eventlog.CallSuspended) {
 		return
 	}
 	a := Aside{Sequence: r.Sequence, Session: r.Agent, CallID: f.ToolCallID}
-	t.Asides = append(t.Asides, t.placed(a)) // also after the root's turn, which it can outlive
+	t.Asides = append(t.Asides, t.placed(a)) // also after the root's turn: the call may wait longer
 }
 
-// strikeAsides forgets what a range truncates.
+// strikeAsides removes the asides that a range truncates.
 func (s *Session) strikeAsides(g eventlog.Range) {
 	s.Asides = slices.DeleteFunc(s.Asides, func(a Aside) bool {
 		return a.Type != "" && g.Covers(eventlog.Record{Sequence: a.Sequence, Entry: eventlog.Entry{Envelope: eventlog.Envelope{

@@ -4,7 +4,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// applyChunk folds a chunk and returns why it could not be used, if so.
+// applyChunk folds a chunk. If the chunk can't be used, it returns the reason.
 func (t *Tree) applyChunk(s *Session, r eventlog.Record, c eventlog.Chunk, before uint64) string {
 	if start, ok := c.(*eventlog.StepStart); ok {
 		s.openStep(start, r.Run)
@@ -50,14 +50,14 @@ func (t *Tree) applyChunk(s *Session, r eventlog.Record, c eventlog.Chunk, befor
 	case *eventlog.ToolApprovalResponse:
 		s.deny(c)
 	default:
-		if r.Run != "" { // what outside producers write is no part of an answer
+		if r.Run != "" { // chunks of outside producers are no part of an answer
 			s.stream(c)
 		}
 	}
 	return ""
 }
 
-// begin notes the beginning of a sub-agent's turn.
+// begin records the beginning of a sub-agent's turn.
 func (s *Session) begin(c *eventlog.SubAgentStart) {
 	if s.SubAgentTurns == nil {
 		s.SubAgentTurns = map[string]SubAgentTurn{}
@@ -76,7 +76,7 @@ func (s *Session) openStep(c *eventlog.StepStart, run string) {
 	s.Turn.Step = &Step{ID: *c.StepID, Number: c.Step, RunID: run}
 }
 
-// trackContent remembers where unfinished content is.
+// trackContent records where unfinished content is.
 func (s *Session) trackContent(r eventlog.Record, before uint64) {
 	if s.Turn == nil || !eventlog.Strikable(r.Envelope) {
 		return

@@ -9,14 +9,13 @@ type Claim struct {
 	Node     string `json:"node"`
 	Attempt  int    `json:"attempt"`
 	Sequence uint64 `json:"sequence"`
-	// Spoke says that a model's words were recorded under the claim, or that
-	// it lived for a while; Progress: a record has advanced a
-	// run, or the writer has released the tree.
+	// Spoke: text of a model was recorded under the claim, or the claim lasted for a
+	// while. Progress: a record has advanced a run, or the writer has released the tree.
 	Spoke    bool `json:"spoke,omitempty"`
 	Progress bool `json:"progress,omitempty"`
-	// Silent and Fruitless are how many nodes lost the tree since anything was
-	// recorded that brings a run on: before a word of a model's was recorded,
-	// and after. One that dies of what it does leaves nothing but its claim.
+	// Silent and Fruitless count the nodes that lost the tree since a record last
+	// advanced a run: Silent before text of a model was recorded, Fruitless after. A node
+	// that dies of the tree leaves nothing but its claim.
 	Silent    int `json:"silent,omitempty"`
 	Fruitless int `json:"fruitless,omitempty"`
 }
@@ -26,8 +25,8 @@ func (t *Tree) claimed(r eventlog.Record, f *eventlog.RunClaimed) {
 	if last := t.Claim; last != nil {
 		c.Silent, c.Fruitless = last.Silent, last.Fruitless
 		switch {
-		case last.Node == f.Node, last.Progress: // it has not died of the tree
-		case last.Spoke: // it does not kill at once
+		case last.Node == f.Node, last.Progress: // the node did not die of the tree
+		case last.Spoke: // the tree does not end its node at once
 			c.Silent = 0
 			c.Fruitless++
 		default:
@@ -37,7 +36,7 @@ func (t *Tree) claimed(r eventlog.Record, f *eventlog.RunClaimed) {
 	t.Claim = c
 }
 
-// progress notes what brings a run on.
+// progress records that a run has advanced.
 func (t *Tree) progress(f eventlog.Fact) {
 	switch f.(type) {
 	case *eventlog.ModelTurn, *eventlog.ToolResult, *eventlog.CallSuspended, *eventlog.ResultSubmitted,
@@ -52,7 +51,7 @@ func (t *Tree) progress(f eventlog.Fact) {
 	}
 }
 
-// settled notes that a claim's end is not the tree's doing.
+// settled records that the tree did not cause the end of a claim.
 func (t *Tree) settled(r eventlog.Record, f *eventlog.ClaimSettled) {
 	if t.Claim == nil || t.Claim.Writer != r.Writer {
 		return
@@ -63,7 +62,7 @@ func (t *Tree) settled(r eventlog.Record, f *eventlog.ClaimSettled) {
 	t.Claim = &c
 }
 
-// spoken notes that a model's words were recorded.
+// spoken records that text of a model was recorded.
 func (t *Tree) spoken(r eventlog.Record) {
 	if t.Claim == nil || t.Claim.Spoke || t.Claim.Writer != r.Writer {
 		return

@@ -9,9 +9,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Deaths are counted since anything was recorded that brings a run on, those in
-// silence and those in mid-sentence apart. A node that claims its tree again has
-// not died.
+// Deaths are counted since a record last advanced a run, those before a model's first
+// text and those after it separately. A node that claims its tree again has not died.
 func TestClaimsCountDeaths(t *testing.T) {
 	base := eventlog.FactBase{SessionID: "s", Timestamp: 1}
 	var seq uint64

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Clone returns a state that can be folded on by itself, and so can t. The two
-// share what no fold changes: messages above all, so that a clone of a long
-// conversation costs little, in time and in memory.
+// Clone returns a state that can be folded further independently of t. The two share
+// everything that no fold changes, messages above all, so that a clone of a long
+// conversation costs little time and memory.
 func (t *Tree) Clone() *Tree {
 	c := *t
 	c.Session = t.Session.clone()

@@ -9,8 +9,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// TestAClonesFoldIsItsOwn: whichever of a state and its clones is folded on, and
-// with whatever, the others stay what they were.
+// TestAClonesFoldIsItsOwn: a state and its clones are independent, whichever of them is
+// folded further.
 func TestAClonesFoldIsItsOwn(t *testing.T) {
 	t.Parallel()
 	rnd := seeded(t)
@@ -28,7 +28,7 @@ func TestAClonesFoldIsItsOwn(t *testing.T) {
 				c := live.Clone()
 				all = append(all, kept{c, encoded(t, live)})
 			}
-			if rnd.IntN(20) == 0 && len(all) > 0 { // one of them goes another way
+			if rnd.IntN(20) == 0 && len(all) > 0 { // one of them diverges
 				branch := all[rnd.IntN(len(all))].state.Clone()
 				for _, r := range randomLog(rnd, 20) {
 					r.Sequence += branch.Head
@@ -48,7 +48,7 @@ func TestAClonesFoldIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestALongSessionIsClonedForLittle(t *testing.T) {
+func TestCloningALongSessionIsCheap(t *testing.T) {
 	state := projector.Fold(numbered(logtest.LongSession("s", 5_000)...)...)
 	require.Empty(t, state.Parked)
 	require.Greater(t, len(state.Messages), 100)

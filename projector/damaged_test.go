@@ -9,8 +9,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// TestAnyTreeCanBeFoldedOn: a saved fold may be damaged, or made by somebody
-// who means harm. Whatever JSON a tree comes from, the fold continues.
+// TestAnyTreeCanBeFoldedOn: a saved fold may be damaged or malicious. Whatever JSON a
+// tree comes from, the fold continues.
 func TestAnyTreeCanBeFoldedOn(t *testing.T) {
 	records := conversation()
 	for cut := 1; cut < len(records); cut += 4 {
@@ -27,7 +27,7 @@ func TestAnyTreeCanBeFoldedOn(t *testing.T) {
 					projector.Apply(tree, r)
 				}
 				_, err := projector.RestoreAt(tree)
-				_ = err // it is the tree's fault
+				_ = err // an error is allowed, a panic is not
 				tree.Orphans()
 			}, "%d: %s is %s", cut, path, with)
 		}
@@ -37,7 +37,7 @@ func TestAnyTreeCanBeFoldedOn(t *testing.T) {
 	}
 }
 
-// damage puts something else in the place of each value in v, and tries.
+// damage replaces each value in v and calls try.
 func damage(v any, set func(any), path string, with func() any, try func(string)) {
 	set(with())
 	try(path)

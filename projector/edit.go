@@ -7,8 +7,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Edit changes the state that a fork begins with. It does nothing where what it
-// is about is not there.
+// Edit changes the state that a fork begins with. If its target does not exist, it does
+// nothing.
 type Edit func(*Tree)
 
 // EditMessage replaces the text of a user's message of the root. If the message has begun a
@@ -42,9 +42,9 @@ func EditSnapshot(session string, snapshot json.RawMessage) Edit {
 	}
 }
 
-// EditResult gives a tool call of the tree another result, or a failure if
-// problem is not empty. One that waits for a client has got it as the client's
-// answer; any other one that has no result yet is finished with it.
+// EditResult gives a tool call of the tree another result, or a failure if problem is not
+// empty. If the call waits for a client, the result becomes the client's answer; any
+// other call without a result is finished with it.
 func EditResult(call string, result json.RawMessage, problem, code string, at int64) Edit {
 	return func(t *Tree) {
 		s, i := t.ResultOf(call)

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
-// applyFact folds a fact and returns why it could not be used, if so.
+// applyFact folds a fact. If the fact can't be used, it returns the reason.
 func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before uint64) string {
 	t.progress(f)
 	switch f := f.(type) {
@@ -80,8 +80,8 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 	return ""
 }
 
-// endStream takes over the end of the stream. If no run has ended before,
-// an outside producer has ended it, and everything that is open ends.
+// endStream records the end of the stream. If no run has ended before, an outside
+// producer has ended it, and everything that is open ends.
 func (s *Session) endStream(f *eventlog.StreamEnd) {
 	if len(f.FinalOutput) > 0 {
 		s.Output = f.FinalOutput
@@ -129,7 +129,7 @@ func (s *Session) requestRun(f *eventlog.RunRequested, before uint64) string {
 		return fmt.Sprintf("run %s was requested before", f.RunID)
 	}
 	if run := s.CurrentRun(); run != nil && run.Status == eventlog.RunRunning {
-		run.Status, run.CompletedAt = eventlog.RunStopped, f.Timestamp // it died without a word
+		run.Status, run.CompletedAt = eventlog.RunStopped, f.Timestamp // its node died without recording an end
 	}
 	if f.Mode == eventlog.ModeStart || s.Turn == nil {
 		s.TurnCount++
@@ -217,7 +217,7 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 		if c.Done {
 			return fmt.Sprintf("call %s has a result", c.ID)
 		}
-		if st.Message < 0 || st.Message >= len(s.Messages) || at > len(s.Messages) { // a damaged state
+		if st.Message < 0 || st.Message >= len(s.Messages) || at > len(s.Messages) { // the state is damaged
 			return "the answer that it belongs to is not there"
 		}
 		c.Done, c.Failed, c.Result, c.Streamed = true, f.Error != "", f.Result, nil
@@ -237,7 +237,7 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 		}
 		if at == len(s.Messages) {
 			s.Messages = append(s.Messages, m)
-		} else { // elsewhere: clones share what is there
+		} else { // in a new list: clones share the old one
 			s.Messages = slices.Insert(slices.Clip(s.Messages), at, m)
 		}
 		s.workspaceUsed(f)
@@ -268,8 +268,8 @@ func (s *Session) endRun(r eventlog.Record, f *eventlog.RunEnded) {
 	s.Version++
 }
 
-// truncate truncates ranges: unfinished content in them is forgotten. A rollback
-// also takes the state back.
+// truncate truncates ranges and removes the unfinished content in them. A rollback also
+// restores the state.
 func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 	struck := len(t.Dead)
 	if err := t.Dead.Mark(r); err != nil {
@@ -294,8 +294,8 @@ func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 	return ""
 }
 
-// resetStream has the stream begin again. A session that outside producers
-// wrote is what its stream is.
+// resetStream restarts the stream. A session that outside producers wrote is emptied,
+// since its stream is all that it has.
 func (s *Session) resetStream() {
 	s.StreamStatus = eventlog.StreamActive
 	if s.CurrentRun() == nil {
@@ -303,7 +303,7 @@ func (s *Session) resetStream() {
 	}
 }
 
-// strike forgets unfinished content of the session that g truncates whole.
+// strike removes unfinished content of the session that g truncates completely.
 func (s *Session) strike(g eventlog.Range) {
 	if s.SessionID != g.AgentID || s.Turn == nil || s.Turn.Step == nil {
 		return

@@ -24,8 +24,8 @@ func (t *Tree) Sessions() []*Session {
 	return all
 }
 
-// ChildrenOf returns the sub-agents' sessions of a session, in a fixed order:
-// those that have begun a turn and have not been rolled back to before it.
+// ChildrenOf returns the sub-agents' sessions of a session, in a fixed order. It leaves
+// out those that have begun no turn, and those that a rollback has removed.
 func (t *Tree) ChildrenOf(id string) []*Session {
 	var children []*Session
 	for _, s := range t.Sessions() {
@@ -45,8 +45,7 @@ func (t *Tree) Depth(id string) int {
 	return n
 }
 
-// HasCall reports whether a call id is taken in the tree, or was before a
-// rollback.
+// HasCall reports whether a call id is in use in the tree, or was before a rollback.
 func (t *Tree) HasCall(id string) bool {
 	return slices.ContainsFunc(t.Sessions(), func(s *Session) bool { return s.hasCall(id) })
 }

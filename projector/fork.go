@@ -12,21 +12,20 @@ import (
 type Fork struct {
 	SessionID string `json:"sessionId"`
 	Sequence  uint64 `json:"sequence"` // in that session's log
-	// Record is the sequence of the record, in the fork's own log, that holds what
-	// it took over. Messages with this sequence are the other session's.
+	// Record is the sequence, in the fork's own log, of the record that holds the state
+	// of the other session. Messages with this sequence come from it.
 	Record uint64 `json:"record"`
-	// Edits names what was changed; nil: nothing.
+	// Edits names the changes; nil: none.
 	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
 }
 
-// ForkState returns the state with which a fork of t begins, as
-// eventlog.SessionForked carries it: the conversations, custom states and the
-// open turns of the whole tree under the id of the new session. What belongs
-// to the other log, and what must not be done twice, is left out: sequences,
-// checkpoints, runs, claims, idempotency keys, unfinished chunks. An open turn
-// is interrupted; resuming the fork continues it, and the work of its
-// sub-agents. Remote sub-agents restart, in new sessions of the fork.
-// Edits are made first.
+// ForkState returns the state with which a fork of t begins, as eventlog.SessionForked
+// carries it: the conversations, custom states and open turns of the whole tree under the
+// id of the new session. It leaves out what belongs to the other log or must not be done
+// twice: sequences, checkpoints, runs, claims, idempotency keys, unfinished chunks. An
+// open turn is interrupted; resuming the fork continues it, and the work of its
+// sub-agents. Remote sub-agents restart, in new sessions of the fork. Edits are applied
+// first.
 func ForkState(t *Tree, id string, edits ...Edit) (json.RawMessage, error) {
 	var fork Tree
 	raw, err := json.Marshal(t) // its own copy
@@ -68,7 +67,7 @@ func (s *Session) fork(rename func(string) string) {
 	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
 	s.RemoteSequence, s.RemoteCalls, s.Stopped, s.ExpiresAt, s.Resync = 0, nil, nil, 0, ""
 	s.StreamStatus = eventlog.StreamActive                       // later records of the log may change it
-	if w := s.Workspace; w != nil && w.Status != WorkspaceGone { // the fork opens its own from the snapshot
+	if w := s.Workspace; w != nil && w.Status != WorkspaceGone { // the fork opens its own workspace from the snapshot
 		w.Ref, w.Stale, w.Status, w.Error = nil, true, WorkspaceUnopened, ""
 		w.OpenedAt, w.LastUsedAt = 0, 0
 	}
@@ -99,7 +98,7 @@ func (s *Session) fork(rename func(string) string) {
 	case s.Child == nil:
 	case stop != nil && stop.Kind == eventlog.StopAbort: // a terminated sub-agent stays so
 		s.Turn.Stop = stop
-	default: // it continues with its parent, whether that waits for it or not
+	default: // it continues when its parent does, whether or not the parent waits for it
 		s.Turn.Stop = &Stop{Kind: eventlog.StopInterrupt, ByParent: true}
 	}
 	st := s.Turn.Step

@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// family is the log of a root with a sub-agent of each kind. The remote one's
-// server has told of a sub-agent of its own.
+// family is the log of a root with a sub-agent of each kind. The remote one's server has
+// reported its own sub-agent.
 func family(root string) []eventlog.Record {
 	child := func(id string, c eventlog.SubSession) eventlog.Entry {
 		return fact(id, &eventlog.SessionCreated{AgentType: "kid", Child: &c, FactBase: factBase(id)})
@@ -33,8 +33,8 @@ func family(root string) []eventlog.Record {
 	)
 }
 
-// The sessions of a fork are named as if they had come about there: a call and
-// a companion tool find them again.
+// The sessions of a fork have the ids that they would have got there, so that a call and
+// a companion tool find them.
 func TestAForksSubAgentsAreNamedAsItsOwn(t *testing.T) {
 	long := func(c string) string { return strings.Repeat(c, eventlog.MaxSessionID) }
 	for _, ids := range [][2]string{{"s", "f"}, {"s", long("f")}, {long("s"), "f"}, {long("é")[:eventlog.MaxSessionID], long("f")}} {
@@ -59,8 +59,8 @@ func TestAForksSubAgentsAreNamedAsItsOwn(t *testing.T) {
 	}
 }
 
-// What a fork's sub-agents were doing continues with it. A remote agent's session
-// is a new one, of which nothing was taken over.
+// The unfinished work of a fork's sub-agents continues with it. A remote agent gets a new
+// session, into which nothing is copied.
 func TestAForksSubAgentsAreInterruptedByTheirParent(t *testing.T) {
 	then := projector.Fold(family("s")...)
 	fork := forkOf(t, then, "f")
@@ -84,7 +84,7 @@ func forkOf(t *testing.T, then *projector.Tree, id string) *projector.Tree {
 	return fork
 }
 
-// What has come of a remote stream after a rollback's target comes again.
+// A rollback makes the records of a remote stream after its target arrive again.
 func TestARollbackForgetsWhatARemoteStreamHasBrought(t *testing.T) {
 	progress := func(n uint64) eventlog.Entry {
 		id := "s-remote-c-2"

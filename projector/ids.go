@@ -11,17 +11,16 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// What stands in the id of a sub-agent's session between its parent's id and
-// the call that made it or, of a persistent one, its name.
+// What is in the id of a sub-agent's session between its parent's id and the call that
+// made it or, of a persistent sub-agent, its name.
 const (
 	InfixCall   = "-sub-"
 	InfixAgent  = "-agent-"
 	InfixRemote = "-remote-"
 )
 
-// ChildID names a sub-agent's session: the same however often it is asked for.
-// Ids that get longer than eventlog.MaxSessionID keep a prefix and end in a
-// hash.
+// ChildID returns the id of a sub-agent's session, always the same for the same
+// arguments. Ids longer than eventlog.MaxSessionID keep a prefix and end in a hash.
 func ChildID(parent, infix, name string) string { return fittingID(parent + infix + name) }
 
 func fittingID(id string) string {
@@ -30,7 +29,7 @@ func fittingID(id string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	hash := hex.EncodeToString(sum[:16])
-	prefix := strings.ToValidUTF8(id[:eventlog.MaxSessionID-1-len(hash)], "") // but for a character that is cut
+	prefix := strings.ToValidUTF8(id[:eventlog.MaxSessionID-1-len(hash)], "") // without a character that was split
 	return prefix + "-" + hash
 }
 
@@ -45,14 +44,13 @@ func childID(parent string, c *eventlog.SubSession) string {
 	return ChildID(parent, InfixCall, c.CallID)
 }
 
-// ForkID returns the id that a session of a tree gets in a fork which is called
-// id.
+// ForkID returns the id that a session of a tree gets in the fork with the given id.
 func ForkID(t *Tree, id, session string) string { return forkIDs(t, id)(session) }
 
-// forkIDs returns what names the sessions of a tree in its fork. A sub-agent's
-// session gets the id that it would have got there, so that it is found again.
-// An id that [ChildID] did not make, such as one of another server's sub-agents, keeps its part
-// after the id of the session that it belongs to.
+// forkIDs returns a function that maps the sessions of a tree to their ids in a fork. A
+// sub-agent's session gets the id that it would have got there, so that the fork finds
+// it. An id that [ChildID] did not make, such as one of another server's sub-agents,
+// keeps the part after the id of the session that it belongs to.
 func forkIDs(t *Tree, id string) func(string) string {
 	ids := map[string]string{t.SessionID: id}
 	var named func(s *Session) bool
@@ -63,7 +61,7 @@ func forkIDs(t *Tree, id string) func(string) string {
 		if s.Child == nil {
 			return false
 		}
-		// No circle: an id holds the parent's, or a hash of it.
+		// There is no circle: an id contains the parent's id, or a hash of it.
 		parent := t.Get(s.Child.ParentSessionID)
 		if parent == nil || childID(parent.SessionID, s.Child) != s.SessionID || !named(parent) {
 			return false
@@ -79,7 +77,7 @@ func forkIDs(t *Tree, id string) func(string) string {
 		if to := ids[s]; to != "" {
 			return to
 		}
-		for _, owner := range owners { // the nearest one first
+		for _, owner := range owners { // nearest first
 			if rest, ok := strings.CutPrefix(s, owner+"-"); ok {
 				return fittingID(ids[owner] + "-" + rest)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// seed of this run; a failure prints it.
+// seeded returns a random generator; a failure prints its seed.
 func seeded(t *testing.T) *rand.Rand {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -98,7 +98,7 @@ func TestAppendedAndStoredRecordsFoldAlike(t *testing.T) {
 	}
 }
 
-func TestPoisonIsParkedAndTheFoldGoesOn(t *testing.T) {
+func TestAnUnusableRecordIsParkedAndTheFoldContinues(t *testing.T) {
 	poison := []eventlog.Entry{
 		{Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: "text_delta", Agent: "s"}, Payload: []byte(`{"type":"text_delta","delta":5}`)},
 		{Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: "text_delta", Agent: "s"}, Payload: []byte{0xff, 0}},
@@ -194,8 +194,8 @@ func closing(agent string) eventlog.Entry {
 	return fact(agent, &eventlog.StreamPaused{FactBase: factBase(agent)})
 }
 
-// randomLog mixes records that belong together with records that make no
-// sense where they stand.
+// randomLog mixes records that belong together with records that make no sense in their
+// place.
 func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 	entries := opening()
 	text := func() string { return string([]rune("aé<\u2028\"\\ 語")[rnd.IntN(8)]) }

@@ -10,8 +10,8 @@ import (
 // memoriesMark marks the message that reminds an agent of memories.
 const memoriesMark = "memories"
 
-// recalled notes what the turn's agent was reminded of. Memories are one hidden
-// message of the user's; nothing is none, but counts as having looked.
+// recalled records which memories the turn's agent was given. They are one hidden message
+// of the user's. An empty list adds no message, but the turn does not recall again.
 func (s *Session) recalled(r eventlog.Record, f *eventlog.MemoryRecalled) string {
 	if s.Turn == nil {
 		return "no turn is open"
@@ -41,14 +41,14 @@ func (s *Session) recalled(r eventlog.Record, f *eventlog.MemoryRecalled) string
 	return ""
 }
 
-// recalled reports whether the message reminds of memories.
+// recalled reports whether the message contains recalled memories.
 func (m Message) recalled() bool {
 	_, helix := m.marks()
 	return m.Role == RoleUser && helix == memoriesMark
 }
 
-// RecalledIDs returns the ids of the memories of which the session's agent has
-// been reminded in what is left of its conversation.
+// RecalledIDs returns the ids of the memories that the rest of the session's conversation
+// contains.
 func (s *Session) RecalledIDs() []string {
 	var ids []string
 	for _, m := range s.Messages {

@@ -9,9 +9,9 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// TestWhatOutsideProducersWroteIsNoOrphan: it was acknowledged to somebody
-// who will not write it again.
-func TestWhatOutsideProducersWroteIsNoOrphan(t *testing.T) {
+// TestRecordsOfOutsideProducersAreNoOrphans: they were acknowledged to a producer that
+// will not write them again.
+func TestRecordsOfOutsideProducersAreNoOrphans(t *testing.T) {
 	step := "st"
 	own := func(text string) eventlog.Entry { return chunk(&eventlog.TextDelta{Delta: text, Base: base("s")}, "") }
 	foreign := own("foreign")

@@ -21,7 +21,7 @@ func addOp(path, value string) eventlog.PatchOp {
 	return eventlog.PatchOp{Op: "add", Path: path, Value: json.RawMessage(value)}
 }
 
-// hugeArray is a state, and a patch of it that is more work than a session may do.
+// hugeArray is a state, and a patch of it that needs more work than a session may use.
 func hugeArray() (state, tooMuch eventlog.Entry) {
 	state = patches(addOp("/a", "[0"+strings.Repeat(",0", 1_900_000)+"]"))
 	return state, patches(slices.Repeat([]eventlog.PatchOp{addOp("/a/0", "1")}, 20_000)...)

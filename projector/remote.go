@@ -18,7 +18,7 @@ func (s *Session) noteRemoteCalls(calls []eventlog.RemoteCall) {
 	}
 }
 
-// remoteOpen are the remote calls that are not over, by id.
+// remoteOpen returns the ids of the remote calls that are not finished.
 func (s *Session) remoteOpen() (open []string) {
 	for _, c := range s.RemoteCalls {
 		if !c.Over {
@@ -28,8 +28,8 @@ func (s *Session) remoteOpen() (open []string) {
 	return open
 }
 
-// remoteBack goes back to the remote calls that there were. The ids of the
-// others are not given again.
+// remoteBack restores the remote calls of an earlier state. The ids of the removed ones
+// are not used again.
 func (s *Session) remoteBack(at sessionAt) {
 	n := max(min(at.RemoteCalls, len(s.RemoteCalls)), 0)
 	for _, c := range s.RemoteCalls[n:] {

@@ -58,8 +58,8 @@ func folded(t *testing.T, log eventlog.Log) ([]eventlog.Record, *projector.Tree)
 	return records, state
 }
 
-// outcome is what a run leaves. Ids of calls and times may differ, and so may
-// checkpoints, one of which is missing if the rollback parted it from its step.
+// outcome is the result of a run. It leaves out ids of calls, times and checkpoints,
+// since one checkpoint is missing if the rollback separated it from its step.
 func outcome(t *testing.T, log eventlog.Log, s *projector.Tree) string {
 	t.Helper()
 	var said []string
@@ -74,9 +74,9 @@ func outcome(t *testing.T, log eventlog.Log, s *projector.Tree) string {
 	})
 }
 
-// TestARunGoesOnAfterARollbackToAnyRecord: the loop resumes there, and ends as
-// it had ended before.
-func TestARunGoesOnAfterARollbackToAnyRecord(t *testing.T) {
+// TestARunContinuesAfterARollbackToAnyRecord: the engine resumes there, and the outcome
+// is the same as before.
+func TestARunContinuesAfterARollbackToAnyRecord(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	original := memory.New()
 	loop := noter(t, original)

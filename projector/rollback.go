@@ -11,14 +11,14 @@ import (
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
-// restore is what a rollback's marker carries of the state that it goes back
-// to: what can't be had by cutting lists at its sequence.
+// restore is the part of the earlier state that a rollback's marker carries, since it
+// can't be restored by cutting lists at the marker's sequence.
 type restore struct {
 	Sequence uint64               `json:"sequence"`
 	Sessions map[string]sessionAt `json:"sessions"`
 }
 
-// sessionAt is the part of a session's state that goes with a rollback.
+// sessionAt is the part of a session's state that a rollback restores.
 type sessionAt struct {
 	Status        SessionStatus           `json:"status"`
 	StreamStatus  eventlog.StreamStatus   `json:"streamStatus"`
@@ -34,22 +34,22 @@ type sessionAt struct {
 	Stopped       *Stopped                `json:"stopped,omitempty"`
 	Terminated    bool                    `json:"terminated,omitempty"`
 	SubAgentTurns map[string]SubAgentTurn `json:"subAgentTurns,omitempty"`
-	// RemoteSequence: what a remote stream has brought since is truncated, and
-	// taken over again.
+	// RemoteSequence: later records of a remote stream are truncated, and are read from
+	// the remote server again.
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
-	// RemoteCalls is how many of the remote calls there were, RemoteOpen which of
-	// them were not over.
+	// RemoteCalls is the number of remote calls, RemoteOpen which of them were not
+	// finished.
 	RemoteCalls int      `json:"remoteCalls,omitempty"`
 	RemoteOpen  []string `json:"remoteOpen,omitempty"`
-	// Workspace is the snapshot of the workspace's files, and WorkspaceDirty
-	// that the conversation had more than it.
+	// Workspace is the snapshot of the workspace's files. WorkspaceDirty: a call may have
+	// changed files after the snapshot.
 	Workspace      json.RawMessage `json:"workspace,omitempty"`
 	WorkspaceDirty bool            `json:"workspaceDirty,omitempty"`
 }
 
-// RestoreAt returns what a rollback to t.Head has to carry as
-// eventlog.RollbackOptions.Restore. It grows with the custom states and the
-// open steps of the tree, not with its conversation.
+// RestoreAt returns what the marker of a rollback to t.Head has to carry as
+// eventlog.RollbackOptions.Restore. It grows with the custom states and the open steps of
+// the tree, not with its conversation.
 func RestoreAt(t *Tree) (json.RawMessage, error) {
 	at := restore{Sequence: t.Head, Sessions: map[string]sessionAt{}}
 	for _, s := range t.Sessions() {
@@ -73,18 +73,17 @@ func RestoreAt(t *Tree) (json.RawMessage, error) {
 
 // rollBack makes the tree's content that of the record f.AfterSequence:
 //
-//   - Messages and checkpoints are cut there. Statuses, custom state, output,
-//     error, counts of steps and turns, and the open turn are what they were;
-//     of an unfinished answer only what is not truncated.
-//   - The run that was the last one there is again as it was, but for its
-//     claims. Runs that began later stay as truncated, and as interrupted if they
-//     were not over.
-//   - A session of the tree that did not exist there is left empty.
-//   - What is true in any case stays: who the sessions are, usage, the claim,
-//     idempotency keys, dead ranges, parked records, ResumeCount. Version
-//     rises, and the ids of calls that went are not given again.
+//   - Messages and checkpoints are cut there. Statuses, custom state, output, error, counts of
+//     steps and turns, and the open turn are restored; of an unfinished answer only the part
+//     that is not truncated.
+//   - The run that was the last one at that record is restored, without its claims. Later runs
+//     stay, marked as truncated; those that were not finished count as interrupted.
+//   - A session of the tree that did not exist at that record is left empty.
+//   - The following stays: the sessions' identities, usage, the claim, idempotency keys, dead
+//     ranges, parked records, ResumeCount. Version rises, and the ids of removed calls are not
+//     used again.
 //
-// A marker that can't be used changes nothing; the reason is returned.
+// If the marker can't be used, nothing changes and the reason is returned.
 func (t *Tree) rollBack(f *eventlog.Truncated) string {
 	var at restore
 	if err := json.Unmarshal(f.Restore, &at); err != nil {
@@ -117,7 +116,7 @@ func (t *Tree) rollBack(f *eventlog.Truncated) string {
 // emptyAt is the state of a session that has no records.
 var emptyAt = sessionAt{Status: SessionActive, StreamStatus: eventlog.StreamActive, CustomState: emptyState}
 
-// backTo returns s as it was, or why that can't be.
+// backTo returns s with its earlier state, or the reason why it can't be restored.
 func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) {
 	back := *s
 	if problem := at.problem(); problem != "" {
@@ -182,12 +181,12 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	return back, ""
 }
 
-// over reports whether the run neither runs nor waits.
+// over reports whether the run is finished.
 func (r *Run) over() bool {
 	return r.Status == eventlog.RunCompleted || r.Status == eventlog.RunFailed || r.Status == eventlog.RunStopped
 }
 
-// problem returns why the state can't be one.
+// problem returns why the state is invalid, or "".
 func (at sessionAt) problem() string {
 	switch at.Status {
 	case SessionActive, SessionPaused, SessionInterrupted, SessionCompleted, SessionFailed:
@@ -205,7 +204,7 @@ func (at sessionAt) problem() string {
 	return ""
 }
 
-// fits reports whether the turn can be one of a state at seq with messages.
+// fits reports whether the turn can belong to a state at seq with these messages.
 func (t *Turn) fits(seq uint64, messages []Message) bool {
 	if t.Before != nil && *t.Before > seq {
 		return false

@@ -71,8 +71,8 @@ func step(id string, n int, text string, calls ...string) []eventlog.Entry {
 		chunk(&eventlog.CheckpointCreated{RunID: "r", CheckpointID: "cp-" + id, StepCount: n, Base: b}, ""))
 }
 
-// conversation has a completed turn, one that waits for a client's tool and
-// fails when it is resumed, and one that is under way, with a sub-agent.
+// conversation has a completed turn, one that waits for a client's tool and fails when it
+// is resumed, and one in progress, with a sub-agent.
 func conversation() []eventlog.Record {
 	run := func(id string, mode eventlog.RunMode) eventlog.Entry {
 		return fact("s", &eventlog.RunRequested{RunID: id, Mode: mode, FactBase: factBase("s")})
@@ -117,8 +117,8 @@ func conversation() []eventlog.Record {
 	return numbered(slices.Concat(log...)...)
 }
 
-// contentOf is what a rollback takes back, as JSON. Of runs it holds the first
-// n, without what stays of them.
+// contentOf is the part of a session that a rollback restores, as JSON: of its runs the
+// first ones, without the members that a rollback keeps.
 func contentOf(t *testing.T, s *projector.Session, runs int) string {
 	t.Helper()
 	c := *s
@@ -130,9 +130,9 @@ func contentOf(t *testing.T, s *projector.Session, runs int) string {
 	return encoded(t, c)
 }
 
-// TestRollbackRestoresWhatWasTrue: at every n of a log, a rollback to n leaves
-// the content of fold(<= n), and what is true in any case stays.
-func TestRollbackRestoresWhatWasTrue(t *testing.T) {
+// TestRollbackRestoresTheState: at every n of a log, a rollback to n leaves the content
+// of fold(<= n), and the rest stays.
+func TestRollbackRestoresTheState(t *testing.T) {
 	records := conversation()
 	now := projector.Fold(records...)
 	require.Empty(t, now.Parked)
@@ -190,7 +190,7 @@ func TestRollbackAgreesWithTheEffectiveStream(t *testing.T) {
 	}
 }
 
-// TestRollbacksOfRollbacks: there and back, and further back.
+// TestRollbacksOfRollbacks: to a record before an earlier rollback, and further back.
 func TestRollbacksOfRollbacks(t *testing.T) {
 	records := conversation()
 	head := func(r []eventlog.Record) uint64 { return r[len(r)-1].Sequence }
@@ -211,9 +211,9 @@ func TestRollbacksOfRollbacks(t *testing.T) {
 	}
 }
 
-// TestRollbackDoesNotBringBackWhatWasStruck: of an answer that was unfinished
-// at n and has been truncated since, nothing is left to show or to truncate.
-func TestRollbackDoesNotBringBackWhatWasStruck(t *testing.T) {
+// TestRollbackDoesNotRestoreTruncatedContent: if an answer was unfinished at n and has
+// been truncated since, nothing of it is left to show or to truncate.
+func TestRollbackDoesNotRestoreTruncatedContent(t *testing.T) {
 	records := conversation()
 	at := projector.Fold(records...)
 	require.Equal(t, "unfinished", string(at.Turn.Step.Partial[0].Text))
@@ -228,8 +228,8 @@ func TestRollbackDoesNotBringBackWhatWasStruck(t *testing.T) {
 	require.Empty(t, back.Orphans())
 }
 
-// TestDamagedRollbacksAreParked: a marker that does not say what to restore
-// changes nothing but what is dead.
+// TestDamagedRollbacksAreParked: a marker without a usable restore value changes nothing
+// except which records are truncated.
 func TestDamagedRollbacksAreParked(t *testing.T) {
 	records := conversation()
 	now := projector.Fold(records...)
@@ -277,8 +277,8 @@ func TestDamagedRollbacksAreParked(t *testing.T) {
 	}
 }
 
-// TestRollbackOfRandomLogs: whatever is in a log, a rollback to n restores
-// fold(<= n), but for what has been truncated since.
+// TestRollbackOfRandomLogs: in any log, a rollback to n restores fold(<= n), without the
+// records that were truncated since.
 func TestRollbackOfRandomLogs(t *testing.T) {
 	rnd := seeded(t)
 	for range testkit.Times(150) {
@@ -291,7 +291,7 @@ func TestRollbackOfRandomLogs(t *testing.T) {
 				if m, ok := f.(*eventlog.Truncated); ok && m.AfterSequence == 0 {
 					struck = append(struck, r)
 				} else if ok && m.AfterSequence < at.Head {
-					at = nil // a rollback has passed n by
+					at = nil // a rollback has gone to before n
 					break
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// State is a folded tree and what is derived from it, under the names that the API uses. Clients
+// State is a folded tree with derived values, under the names that the API uses. Clients
 // read it; the fold does not store it.
 type State struct {
 	*Tree
@@ -27,10 +27,10 @@ type ChildState struct {
 
 // Suspension is what a session waits for.
 type Suspension struct {
-	// PendingClientToolCalls are the session's own calls that wait for a person
-	// and have no answer, by id. There are some exactly if it awaits a client.
+	// PendingClientToolCalls are the session's own calls that wait for a person and have
+	// no answer, by id. It is not empty exactly if the session awaits a client.
 	PendingClientToolCalls map[string]PendingCall `json:"pendingClientToolCalls,omitempty"`
-	// SuspensionContext is what the next run continues from; nil: no run waits.
+	// SuspensionContext is where the next run continues; nil: no run waits.
 	SuspensionContext *SuspensionContext `json:"suspensionContext,omitempty"`
 }
 
@@ -48,8 +48,8 @@ type PendingCall struct {
 	Deadline       int64                `json:"deadline,omitempty"` // ms since the epoch; 0: none
 }
 
-// SuspensionContext is a step whose calls are not all done, in a session whose
-// run waits or was stopped while it waited.
+// SuspensionContext is a step with unfinished calls, in a session whose run waits or was
+// stopped while it waited.
 type SuspensionContext struct {
 	RunID     string             `json:"runId"` // the run that was suspended
 	RunStatus eventlog.RunStatus `json:"runStatus"`
@@ -62,7 +62,7 @@ type SuspensionContext struct {
 	SuspendedAt         int64    `json:"suspendedAt"` // when the first of these calls was suspended, in ms since the epoch
 }
 
-// StateOf returns the state of a tree, which it shares.
+// StateOf returns the state of a tree, with which it shares memory.
 func StateOf(t *Tree) State {
 	s := State{Tree: t, Suspension: t.Session.suspension()}
 	for _, a := range t.AwaitedCalls() {

@@ -15,10 +15,10 @@ type StepTime struct {
 	Usage      eventlog.TokenUsage `json:"usage"`
 }
 
-// StepTimes returns the steps of the root's conversation, oldest first, from the
-// records up to t.Head that are not truncated. It leaves out a step
-// whose answer is not among them, such as the steps that a fork has copied. What a
-// step waited for is in its time.
+// StepTimes returns the steps of the root's conversation, oldest first, from the records
+// up to t.Head that are not truncated. It leaves out a step whose answer is not among the
+// records, such as the steps that a fork has copied. A step's time includes the time for
+// which it waited.
 func (t *Tree) StepTimes(records iter.Seq2[eventlog.Record, error]) ([]StepTime, error) {
 	type step struct{ began, last int64 }
 	type answer struct {
@@ -54,8 +54,8 @@ func (t *Tree) StepTimes(records iter.Seq2[eventlog.Record, error]) ([]StepTime,
 	return all, nil
 }
 
-// stepOf returns which step a record is of, if it says so, when it was made,
-// and the model's answer, if it is that. A record that can't be decoded is of no step.
+// stepOf returns the step that a record belongs to, when the record was made, and the
+// model's answer, if it is one. A record that can't be decoded belongs to no step.
 func stepOf(e eventlog.Entry) (id string, at int64, answer *eventlog.ModelTurn) {
 	switch e.Type {
 	case (*eventlog.StepStart)(nil).Type(), (*eventlog.StepCommitted)(nil).Type():

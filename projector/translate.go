@@ -7,10 +7,9 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// TranslateRestore maps the sequences in what RestoreAt made and a marker
-// carries, for eventlog.Import. What no fold can use stays so; what a later
-// version has added is a *eventlog.ValidationError, since it could be a
-// sequence.
+// TranslateRestore maps the sequences in a marker's value from RestoreAt, for
+// eventlog.Import. A value that no fold can use is returned unchanged. A member that this
+// version does not know is a *eventlog.ValidationError, since it could be a sequence.
 func TranslateRestore(f *eventlog.Truncated, seqs *eventlog.Sequences) (json.RawMessage, error) {
 	raw := f.Restore
 	var at restore
@@ -26,7 +25,7 @@ func TranslateRestore(f *eventlog.Truncated, seqs *eventlog.Sequences) (json.Raw
 		}
 	}
 	if at.Sequence != f.AfterSequence {
-		at.Sequence = 0 // nor must they be equal when they are mapped
+		at.Sequence = 0 // after mapping they need not be equal
 	}
 	at.Sequence = seqs.UpTo(at.Sequence)
 	for id, s := range at.Sessions {

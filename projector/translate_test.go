@@ -16,16 +16,16 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Whatever a session holds, an import of it folds to the same state at every
-// sequence; only the sequences are others.
+// The import of any session folds to the same state at every sequence; only the sequences
+// differ.
 func TestAnImportFoldsToTheSameState(t *testing.T) {
 	rnd := seeded(t)
 	for range 40 {
 		original := slices.DeleteFunc(randomLog(rnd, 120), func(r eventlog.Record) bool {
 			f, _ := r.Fact()
 			marker, _ := f.(*eventlog.Truncated)
-			// An import takes no records of no kind, and going back to before
-			// the first record means nothing.
+			// An import refuses records without a kind, and a rollback to before the
+			// first record has no meaning.
 			return r.Kind == "" || marker != nil && marker.AfterSequence == 1
 		})
 		for i := range original {
@@ -44,7 +44,7 @@ func TestAnImportFoldsToTheSameState(t *testing.T) {
 	}
 }
 
-// importOf imports records into a log in which others write, too.
+// importOf imports records into a log to which others also append.
 func importOf(t *testing.T, records []eventlog.Record, noise int) (imported []eventlog.Record) {
 	t.Helper()
 	log := memory.New()
@@ -70,8 +70,8 @@ func importOf(t *testing.T, records []eventlog.Record, noise int) (imported []ev
 	return imported
 }
 
-// placed is a state with places in its log instead of sequences: those of the
-// last record up to one, or of the first record from one on.
+// placed is a state in which sequences are replaced by places in its log: that of the
+// last record up to a sequence, or of the first record from it on.
 func placed(t *testing.T, state *projector.Tree, log []eventlog.Record) string {
 	t.Helper()
 	var tree any
@@ -119,7 +119,7 @@ func placed(t *testing.T, state *projector.Tree, log []eventlog.Record) string {
 		return v
 	}
 	tree = walk(tree)
-	delete(tree.(map[string]any), "bytes") // records name sequences, which have other lengths
+	delete(tree.(map[string]any), "bytes") // records contain sequences, which have other lengths
 	if m := tree.(map[string]any); m["dead"] != nil && len(m["dead"].([]any)) == 0 {
 		delete(m, "dead")
 	}
@@ -130,7 +130,7 @@ func placed(t *testing.T, state *projector.Tree, log []eventlog.Record) string {
 
 func TestTranslateRestore(t *testing.T) {
 	var seqs *eventlog.Sequences
-	// What no fold can use stays: the fold of the import parks it, too.
+	// A value that no fold can use stays: the fold of the import parks it, too.
 	for _, damaged := range []string{`{"sequence":"x"}`, `{"sequence":1,"sessions":[]}`, `{"sessions":{"s":7}}`} {
 		got, err := projector.TranslateRestore(&eventlog.Truncated{Restore: json.RawMessage(damaged)}, seqs)
 		require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
-// Version is the version of the fold: state folded by another one is not
+// Version is the version of the fold. A state that another version folded is not
 // continued.
 const Version = 14
 
@@ -18,24 +18,24 @@ type Tree struct {
 	Session
 	// Head is the sequence of the last record in the state.
 	Head uint64 `json:"head"`
-	// Bytes are those of the payloads of all records so far.
+	// Bytes is the total size of the payloads of all records so far.
 	Bytes int64 `json:"bytes,omitzero"`
 	// Children are the sessions of sub-agents, by id.
 	Children map[string]*Session `json:"children,omitempty"`
-	// AskedAt is when a run was requested or claimed, or something submitted,
-	// the last time, in milliseconds since the epoch. It is the time by which
-	// deadlines are judged: other records' times are their producers'.
+	// AskedAt is when a run was last requested or claimed, or something submitted, in ms
+	// since the epoch. Deadlines are judged by it, since the times of other records come
+	// from their producers.
 	AskedAt int64 `json:"askedAt,omitempty"`
 	// Claim is the last claim of the tree.
 	Claim *Claim `json:"claim,omitempty"`
-	// Appends are the last appends of outside producers that had an idempotency
-	// key, and OldKeys the keys before those.
+	// Appends are the last appends of outside producers that had an idempotency key;
+	// OldKeys are the keys before those.
 	Appends Appends `json:"appends,omitzero"`
 	OldKeys OldKeys `json:"oldKeys,omitempty"`
-	// Dead is the set of truncated records so far.
+	// Dead are the ranges of truncated records.
 	Dead eventlog.Dead `json:"dead,omitempty"`
-	// PatchWork is how much of [MaxPatchWork] the patches so far have used up,
-	// and records since have not given back.
+	// PatchWork is how many bytes of [MaxPatchWork] the patches have used that later
+	// records have not restored.
 	PatchWork int64 `json:"patchWork,omitempty"`
 	// Parked are the records that could not be used.
 	Parked []Parked `json:"parked,omitempty"`
@@ -74,8 +74,8 @@ type Session struct {
 	Metadata     map[string]string     `json:"metadata,omitempty"`
 	CreatedAt    int64                 `json:"createdAt"` // ms since the epoch
 	UpdatedAt    int64                 `json:"updatedAt"` // ms since the epoch
-	// ExpiresAt is from when on a sweep takes the session for given up, in ms
-	// since the epoch; 0: never. Each request for a run may put it off.
+	// ExpiresAt is when the session expires, so that a sweep ends it if it still waits,
+	// in ms since the epoch; 0: never. Each request for a run may postpone it.
 	ExpiresAt int64 `json:"expiresAt,omitempty"`
 
 	Messages    []Message       `json:"messages"`
@@ -96,23 +96,23 @@ type Session struct {
 	Turn *Turn `json:"turn,omitempty"`
 	// Stopped is where the session's stream stopped, nil while a turn continues.
 	Stopped *Stopped `json:"stopped,omitempty"`
-	// Asides are what belongs to assistants' messages beside the answers.
+	// Asides are content of assistants' messages that is not of the answers.
 	Asides []Aside `json:"asides,omitempty"`
 	// StruckCalls are the ids of tool calls that rollbacks have truncated.
 	StruckCalls []string `json:"struckCalls,omitempty"`
-	// Child is how a sub-agent's session belongs to its parent.
+	// Child is the session's relation to its parent, if it is a sub-agent's.
 	Child *eventlog.SubSession `json:"child,omitempty"`
-	// Delivered is the last turn of a persistent sub-agent whose end its
-	// parent was notified of.
+	// Delivered is the number of a persistent sub-agent's last turn of whose end its
+	// parent was notified.
 	Delivered int `json:"delivered,omitempty"`
-	// Terminated is set when a persistent sub-agent was ended for good: it
-	// takes no message any more.
+	// Terminated: a persistent sub-agent was ended for good and accepts no message any
+	// more.
 	Terminated bool `json:"terminated,omitempty"`
 	// SubAgentTurns are the turns of sub-agents that have begun and not ended, by the
-	// sub-agent's session, as subagent_start and subagent_end say.
+	// sub-agent's session, from subagent_start and subagent_end.
 	SubAgentTurns map[string]SubAgentTurn `json:"subAgentTurns,omitempty"`
-	// RemoteSequence is up to where the stream of a remote sub-agent has been
-	// taken over.
+	// RemoteSequence is the sequence up to which the stream of a remote sub-agent has
+	// been copied.
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
 	// Resync is the reason of the last stream_resync, empty if there was none.
 	Resync eventlog.ResyncReason `json:"resync,omitempty"`
@@ -121,7 +121,7 @@ type Session struct {
 	RemoteCalls []eventlog.RemoteCall `json:"remoteCalls,omitempty"`
 	// SystemPrompt replaces the agent's; nil: the session has none.
 	SystemPrompt *string `json:"systemPrompt,omitempty"`
-	// Workspace is the session's, nil if it was never used.
+	// Workspace is the session's workspace, nil if it was never used.
 	Workspace *Workspace `json:"workspace,omitempty"`
 	// ForkedFrom is where the session was forked from.
 	ForkedFrom *Fork `json:"forkedFrom,omitempty"`
@@ -137,7 +137,7 @@ type SubAgentTurn struct {
 type Failure struct {
 	Message string `json:"message"`
 	Code    string `json:"code,omitempty"`
-	// Retryable: the same may succeed if it is tried again.
+	// Retryable: a retry may succeed.
 	Retryable bool `json:"retryable,omitempty"`
 }
 
@@ -149,12 +149,12 @@ type Message struct {
 	Timestamp int64  `json:"timestamp"`
 	Sequence  uint64 `json:"sequence"` // of the record that it comes from
 
-	// Content is the text of a user or an assistant.
+	// Content is the text of a user's or an assistant's message.
 	Content string `json:"content,omitempty"`
 
 	Files    []eventlog.MessageFile `json:"files,omitempty"`    // user
 	Metadata json.RawMessage        `json:"metadata,omitempty"` // user
-	// MessageID is what the client that sent it calls it (user).
+	// MessageID is the client's id of the message (user).
 	MessageID string `json:"messageId,omitempty"`
 
 	Parts      []eventlog.TurnPart `json:"parts,omitempty"`      // assistant, in the model's order
@@ -165,13 +165,13 @@ type Message struct {
 	Result     json.RawMessage `json:"result,omitempty"`     // tool
 	Error      string          `json:"error,omitempty"`      // tool
 	ErrorCode  string          `json:"errorCode,omitempty"`  // tool
-	// AnsweredAs is what the call had waited for, if it had (tool).
+	// AnsweredAs is what the call waited for, empty if it did not (tool).
 	AnsweredAs eventlog.PendingKind `json:"answeredAs,omitempty"`
 	// Denial is a person's reason against the call (tool).
 	Denial *Denial `json:"denial,omitempty"`
 }
 
-// Denial is why a call was not executed: a person has not approved it.
+// Denial is why a call was not executed: a person did not approve it.
 type Denial struct {
 	ApprovalID string `json:"approvalId"`
 	Reason     string `json:"reason,omitempty"`
@@ -195,12 +195,12 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// OwnMetadata is the member of a message's metadata that marks the loop's own
-// messages; users' messages must not have it.
+// OwnMetadata is the member of a message's metadata that marks helixd's own messages;
+// users' messages must not have it.
 const OwnMetadata = "helix"
 
-// ReminderMetadata is the metadata of a message by which the loop asks for
-// structured output.
+// ReminderMetadata is the metadata of the message with which helixd asks for structured
+// output again.
 const ReminderMetadata = `{"hidden":true,"helix":"reminder"}`
 
 // Hidden reports whether the message is for the model only.
@@ -235,8 +235,8 @@ type Run struct {
 	TraceParent   string             `json:"traceParent,omitempty"` // the caller's, as in RunRequested
 }
 
-// Checkpoint names a committed step, or what was durable when a run was
-// interrupted; its state is the fold up to StreamSequence.
+// Checkpoint is a committed step, or what was durable when a run was interrupted. Its
+// state is the fold up to StreamSequence.
 type Checkpoint struct {
 	ID             string        `json:"id"`
 	RunID          string        `json:"runId"`
@@ -275,7 +275,7 @@ func (s *Session) CurrentRun() *Run {
 	return nil
 }
 
-// hasCall reports whether a call id is taken, or was before a rollback.
+// hasCall reports whether a call id is in use, or was before a rollback.
 func (s *Session) hasCall(id string) bool {
 	remote := func(c eventlog.RemoteCall) bool { return c.ID == id }
 	return slices.Contains(s.StruckCalls, id) || slices.ContainsFunc(s.RemoteCalls, remote) || slices.ContainsFunc(s.Messages, func(m Message) bool {
@@ -290,8 +290,8 @@ func (s *Session) Waits() bool {
 		(s.Status == SessionInterrupted || s.Status == SessionPaused || s.StreamStatus == eventlog.StreamWaiting)
 }
 
-// trackStop remembers where the stream stopped, which can be a few records
-// after the end of the turn. The turn is what was open before the record.
+// trackStop records where the stream stopped, which can be a few records after the end of
+// the turn. The turn is the one that was open before the record.
 func (s *Session) trackStop(turn *Turn, seq uint64) {
 	stopped := s.StreamStatus.Terminal() || s.Waits()
 	if !stopped && s.Turn != nil {

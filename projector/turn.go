@@ -15,16 +15,16 @@ type Turn struct {
 	// message, nil while there is none.
 	Before    *uint64 `json:"before,omitempty"`
 	Reminders int     `json:"reminders,omitempty"`
-	// Recalled: the agent was reminded of what it remembers, or of nothing.
+	// Recalled: memories were looked up for the turn, even if there were none.
 	Recalled bool  `json:"recalled,omitempty"`
 	Step     *Step `json:"step,omitempty"` // the open or the last step
-	// Retryable is what the turn's last error says of itself.
+	// Retryable is the retryable member of the turn's last error.
 	Retryable bool `json:"retryable,omitempty"`
-	// Stop is the wish that the run that drives it now should stop.
+	// Stop is the request to stop the run that drives the turn now.
 	Stop *Stop `json:"stop,omitempty"`
 }
 
-// Stop is a wish that a run should stop.
+// Stop is a request to stop a run.
 type Stop struct {
 	Kind     eventlog.StopKind `json:"kind"`
 	Reason   string            `json:"reason,omitempty"`
@@ -42,12 +42,12 @@ type Step struct {
 	// Until the model's turn is recorded:
 	Attempts int           `json:"attempts,omitempty"` // failed model calls
 	Failure  *ModelFailure `json:"failure,omitempty"`  // the last one
-	Partial  []PartialPart `json:"partial,omitempty"`  // what has streamed
-	Streamed *Span         `json:"streamed,omitempty"` // where it lies
+	Partial  []PartialPart `json:"partial,omitempty"`  // the text streamed so far
+	Streamed *Span         `json:"streamed,omitempty"` // the range of its records
 	// RunID is the run whose model call streams, or streamed last.
 	RunID string `json:"runId,omitempty"`
-	// Discarded: a step_discarded has ended that model call. The next one begins
-	// the step again.
+	// Discarded: a step_discarded has ended that model call. The next one begins the step
+	// again.
 	Discarded bool `json:"discarded,omitempty"`
 
 	// From then on:
@@ -80,7 +80,7 @@ type Call struct {
 	Streamed *Span           `json:"streamed,omitempty"` // chunks of an unfinished execution
 	// Pending is what the call waits for, or has waited for.
 	Pending *Pending `json:"pending,omitempty"`
-	// Answer is what was submitted for Pending.
+	// Answer is the answer that was submitted for Pending.
 	Answer *Answer `json:"answer,omitempty"`
 	// Approval is the answer by which a person approved a call that now waits
 	// for a sub-agent.
@@ -93,12 +93,12 @@ type Call struct {
 type Pending struct {
 	Kind       eventlog.PendingKind `json:"kind"`
 	ApprovalID string               `json:"approvalId,omitempty"`
-	Child      string               `json:"child,omitempty"`    // session that is waited for
+	Child      string               `json:"child,omitempty"`    // the session for which it waits
 	CreatedAt  int64                `json:"createdAt"`          // ms since the epoch
 	Deadline   int64                `json:"deadline,omitempty"` // ms since the epoch; 0: none
 }
 
-// Answer is what was submitted for a suspended call.
+// Answer is the answer that was submitted for a suspended call.
 type Answer struct {
 	Kind        eventlog.SubmissionKind `json:"kind"`
 	Result      json.RawMessage         `json:"result,omitempty"`
@@ -114,8 +114,8 @@ func (c *Call) Awaited() bool {
 	return !c.Done && c.Pending != nil && c.Pending.Kind != eventlog.PendingChild && c.Answer == nil
 }
 
-// approved reports whether a person has approved the call, which did not begin
-// to wait for anything else since.
+// approved reports whether a person has approved the call and it has not begun to wait
+// for anything else since.
 func (c *Call) approved() bool {
 	return c.Pending.Kind == eventlog.PendingApproval && c.Answer != nil && c.Answer.Approved
 }
@@ -191,7 +191,7 @@ func (s *Step) add(kind PartialKind, callID, toolName, text string) {
 	s.Partial = append(s.Partial, PartialPart{Kind: kind, CallID: callID, ToolName: toolName, Text: Text(text)})
 }
 
-// place adds a part that comes whole.
+// place adds a part that arrives complete.
 func (s *Step) place(p PartialPart) {
 	p.Text, p.Closed = Text{}, true
 	s.Partial = append(s.Partial, p)
@@ -250,9 +250,9 @@ func (s *Session) Begun() *Step {
 	return st
 }
 
-// Orphans returns where chunks are that no node will finish, provided that no node is
-// producing them now: those of a model call without a recorded turn and of
-// tool calls without a result.
+// Orphans returns the ranges of chunks that no node will finish, provided that no node
+// produces them now: those of a model call without a recorded turn and of tool calls
+// without a result.
 func (t *Tree) Orphans() []eventlog.Range {
 	var ranges []eventlog.Range
 	for _, s := range t.Sessions() {
@@ -261,8 +261,8 @@ func (t *Tree) Orphans() []eventlog.Range {
 	return ranges
 }
 
-// Orphans returns where orphans of the session are, without those that
-// are being produced: busy reports that by call id, empty for the model.
+// Orphans returns the ranges of the session's orphans, without chunks that are still
+// being produced: busy reports that by call id, empty for the model.
 func (s *Session) Orphans(busy func(call string) bool) []eventlog.Range {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Usage is what a session has used, without its sub-agents. A rollback keeps
-// it: what was used was used. A fork begins at zero.
+// Usage is what a session has used, without its sub-agents. A rollback keeps it, since
+// the usage did happen. A fork begins at zero.
 type Usage struct {
 	Totals
 	// Runs is the usage by run.
 	Runs map[string]Totals `json:"runs,omitempty"`
 }
 
-// Totals are sums. Failed model calls are not in them: they have no usage.
+// Totals are sums. Failed model calls have no usage and don't count.
 type Totals struct {
 	Tokens     eventlog.TokenUsage `json:"tokens"`
 	ModelCalls int                 `json:"modelCalls"`
@@ -121,7 +121,7 @@ func (s ToolStats) plus(o ToolStats) ToolStats {
 	return ToolStats{TotalCalls: s.TotalCalls + o.TotalCalls, FailedCalls: s.FailedCalls + o.FailedCalls}
 }
 
-// plus leaves a sum that JSON could not hold as it was: the fold is total.
+// plus leaves a sum unchanged if JSON could not represent the result: the fold is total.
 func (a Amount) plus(o Amount) Amount {
 	sum := a.Sum + o.Sum
 	if math.IsInf(sum, 0) || math.IsNaN(sum) {
@@ -137,7 +137,7 @@ func plus(a, b eventlog.TokenUsage) eventlog.TokenUsage {
 	}
 }
 
-// with returns a copy of m, which clones of the state may share, with a value.
+// with returns a copy of m with a value; clones of the state may share m.
 func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	m = maps.Clone(m)
 	put(&m, k, v)
@@ -161,7 +161,7 @@ type Rollup struct {
 	// have used something, the session's first, in the order in which they
 	// began.
 	Runs []RunUsage `json:"runs,omitempty"`
-	// SubAgents are the sessions below this one, what each has used alone.
+	// SubAgents are the sessions below this one, each with its own usage alone.
 	SubAgents []SubAgentUsage `json:"subAgents,omitempty"`
 }
 
@@ -188,9 +188,9 @@ type SubAgentUsage struct {
 	Totals
 }
 
-// RollUp sums what a session of the tree and all sessions below it have used,
-// also those that a rollback has taken back. The zero Rollup is of a session
-// that is not there.
+// RollUp sums the usage of a session of the tree and of all sessions below it, also of
+// those that a rollback has removed. If the session does not exist, it returns the zero
+// Rollup.
 func (t *Tree) RollUp(id string) Rollup {
 	s := t.Get(id)
 	if s == nil {

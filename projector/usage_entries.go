@@ -45,9 +45,9 @@ const (
 // subAgentPrefix begins the names of tools that are sub-agents.
 const subAgentPrefix = "subagent__"
 
-// UsageEntries yields what the records of a session, from its first one on,
-// have used, as they come; an error is last. The sums of the fold are those of
-// the entries: a record that the fold parks yields none.
+// UsageEntries yields the usage in a session's records, which start at its first one, in
+// their order; an error comes last. The sums of the fold are those of the entries: a
+// record that the fold parks yields none.
 func UsageEntries(records iter.Seq2[eventlog.Record, error]) iter.Seq2[UsageEntry, error] {
 	return func(yield func(UsageEntry, error) bool) {
 		t := new(Tree)
@@ -68,7 +68,7 @@ func UsageEntries(records iter.Seq2[eventlog.Record, error]) iter.Seq2[UsageEntr
 	}
 }
 
-// usageEntry returns what the record has used that was applied last.
+// usageEntry returns the usage of the record that was applied last.
 func (t *Tree) usageEntry(r eventlog.Record) (e UsageEntry, ok bool) {
 	if r.Kind != eventlog.KindFact {
 		return e, false

@@ -55,7 +55,7 @@ func TestUsageIsSummedByRunModelAndTool(t *testing.T) {
 	require.Equal(t, map[string]projector.Totals{"r": want}, state.Usage.Runs)
 }
 
-func TestARollupHoldsWhatIsBelow(t *testing.T) {
+func TestARollupIncludesSubAgents(t *testing.T) {
 	state := projector.Fold(numbered(append(opening(),
 		childOf("s", "child"), childOf("child", "grandchild"),
 		recorded("s", "pages", "search", 1), recorded("child", "pages", "search", 2), recorded("grandchild", "pages", "read", 4),

@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// suspendCall has a call wait.
+// suspendCall suspends a call.
 func (s *Session) suspendCall(r eventlog.Record, f *eventlog.CallSuspended) string {
 	st, reason := s.openStepOf(f.StepID)
 	if reason != "" {
@@ -31,7 +31,7 @@ func (s *Session) suspendCall(r eventlog.Record, f *eventlog.CallSuspended) stri
 	return ""
 }
 
-// submit keeps the first answer to a call; others are void.
+// submit keeps the first answer to a call and ignores others.
 func (s *Session) submit(f *eventlog.ResultSubmitted) {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return
@@ -45,8 +45,8 @@ func (s *Session) submit(f *eventlog.ResultSubmitted) {
 	}
 }
 
-// requestStop keeps a wish that the current run should stop. One that names
-// an earlier run is void, and nothing softens an abort.
+// requestStop keeps a request to stop the current run. It ignores a request that names an
+// earlier run, and an interrupt after an abort.
 func (t *Tree) requestStop(s *Session, r eventlog.Record, f *eventlog.InterruptRequested) {
 	s.Terminated = s.Terminated || f.Terminate
 	holder := t.Claim != nil && r.Writer == t.Claim.Writer
@@ -75,7 +75,7 @@ type ChildNotice struct {
 // ChildNoticeMark distinguishes a [ChildNotice] from other metadata.
 const ChildNoticeMark = "child_turn_ended"
 
-// notice remembers which turn a message was about.
+// notice records of which turn's end a message notifies the parent.
 func (t *Tree) notice(f *eventlog.UserMessage) {
 	var n ChildNotice
 	if f.Metadata == nil || json.Unmarshal(f.Metadata, &n) != nil || n.Helix != ChildNoticeMark {
@@ -86,7 +86,7 @@ func (t *Tree) notice(f *eventlog.UserMessage) {
 	}
 }
 
-// deny remembers that a person has not approved a call.
+// deny records that a person has not approved a call.
 func (s *Session) deny(c *eventlog.ToolApprovalResponse) {
 	if s.Turn == nil || s.Turn.Step == nil || c.Approved {
 		return

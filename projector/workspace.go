@@ -19,10 +19,10 @@ const (
 	WorkspaceGone     WorkspaceStatus = "closed"
 )
 
-// WorkspaceToolPrefix is what the names of a workspace's tools begin with.
+// WorkspaceToolPrefix is the prefix of the names of a workspace's tools.
 const WorkspaceToolPrefix = "workspace_"
 
-// Workspace is the workspace of a session, from when it was opened first.
+// Workspace is the workspace of a session, from its first opening on.
 type Workspace struct {
 	Name         string                         `json:"name"`
 	ProviderID   string                         `json:"providerId"`
@@ -31,17 +31,16 @@ type Workspace struct {
 	OpenedAt     int64                          `json:"openedAt,omitempty"`   // ms since the epoch
 	LastUsedAt   int64                          `json:"lastUsedAt,omitempty"` // ms since the epoch
 	Error        string                         `json:"error,omitempty"`
-	// Ref is what the provider finds it by; nil: it is to be opened, as in a
-	// fork.
+	// Ref is how the provider finds it; nil: it must be opened, as in a fork.
 	Ref json.RawMessage `json:"ref,omitempty"`
-	// Snapshot is what the files were at the last checkpoint that changed
-	// them; nil: there were none.
+	// Snapshot is the snapshot of the files at the last checkpoint that changed them;
+	// nil: there is none.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
-	// Dirty: a call may have changed files since the last snapshot, while Stale
-	// those that the state had.
+	// Dirty: a call may have changed files since the last snapshot; while Stale, files
+	// that the state had.
 	Dirty bool `json:"dirty,omitempty"`
-	// Stale: the files are not those of the state any more, after a rollback or
-	// in a fork. They are to be made those of Snapshot before the next use.
+	// Stale: after a rollback or in a fork, the files are not those of the state any
+	// more. They must be restored from Snapshot before the next use.
 	Stale bool `json:"stale,omitempty"`
 }
 
@@ -66,8 +65,8 @@ func (s *Session) workspaceFailed(f *eventlog.WorkspaceFailed) {
 	s.Workspace = &w
 }
 
-// changeWorkspace changes the session's workspace, if it has one. Clones share
-// what is there.
+// changeWorkspace changes the session's workspace, if it has one. It changes a copy,
+// since clones share the value.
 func (s *Session) changeWorkspace(change func(w *Workspace)) string {
 	if s.Workspace == nil {
 		return "the session has no workspace"
@@ -78,8 +77,8 @@ func (s *Session) changeWorkspace(change func(w *Workspace)) string {
 	return ""
 }
 
-// workspaceUsed notes the end of a call, which may have changed the files if
-// they were open to it.
+// workspaceUsed records the end of a call, which may have changed the files if it had
+// access to them.
 func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
 	op, ok := strings.CutPrefix(f.ToolName, WorkspaceToolPrefix)
 	if s.Workspace == nil || !ok {
@@ -91,9 +90,8 @@ func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
 	})
 }
 
-// workspaceBack is the present workspace after a rollback to when its snapshot
-// was that, and it was dirty or not. A workspace stays open; its files have to
-// follow.
+// workspaceBack returns the present workspace after a rollback to the given snapshot and
+// dirty flag. A workspace stays open; its files must be restored.
 func (s *Session) workspaceBack(snapshot json.RawMessage, dirty bool) *Workspace {
 	if s.Workspace == nil {
 		return nil
