@@ -11,12 +11,12 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Bounds of the states that a store keeps in memory, so that those near them
-// are had by folding a few records. Of a session that has been folded, be it for
-// its timeline, there is one for each AnchorEvery records, or fewer if that takes
-// too much, and those that were asked for last. The session that was asked for
-// last may keep MaxSessionAnchorBytes and one state, whatever its size. The state
-// after this node's last append is kept as well, however short the session is.
+// Bounds of the states that a store keeps in memory, so that a state near one of them is
+// computed by folding a few records. A session that has been folded, for its timeline or
+// otherwise, has one state for each AnchorEvery records, or fewer if they take too much
+// memory, and the states that were last requested. The session that was last requested
+// may keep MaxSessionAnchorBytes, and one state whatever its size. The state after this
+// node's last append is kept as well, however short the session is.
 const (
 	AnchorEvery           = 256
 	MaxAnchoredSessions   = 4096
@@ -26,10 +26,10 @@ const (
 	// AnchorIdle is how long a session's states are kept without a request for one.
 	AnchorIdle = 5 * time.Minute
 
-	// askedAnchors is how many states are kept because they were asked for.
+	// askedAnchors is how many states are kept because they were requested.
 	askedAnchors = 8
-	// nearAnchor is how many sequences an anchor may lie before what is asked
-	// for, that no saved fold is looked for.
+	// nearAnchor is how many sequences an anchor may be before the requested one without
+	// a look for a nearer saved fold.
 	nearAnchor = 2 * DefaultSaveEvery
 )
 
@@ -37,15 +37,16 @@ const (
 type anchor struct {
 	state  *projector.Tree
 	digest string // of the record at its head
-	asked  bool   // it is kept because it was asked for
-	// line tells the anchors of one fold, which share what they have: content
-	// is about how many bytes that is up to here.
+	asked  bool   // kept because it was requested
+	// line identifies the anchors of one fold, which share memory: content is about how
+	// many bytes the shared part has up to this anchor.
 	line    *line
 	content int
-	own     int // about how many bytes are of this anchor alone
+	own     int // about how many bytes belong to this anchor alone
 }
 
-// line is what a fold began with. It is not empty, so that two are not one.
+// line identifies a fold by its address. It is not empty, so that two have different
+// addresses.
 type line struct{ _ byte }
 
 func (a anchor) seq() uint64 { return a.state.Head }
@@ -59,10 +60,10 @@ func (a anchor) sessions(f func(*projector.Session)) {
 	}
 }
 
-// perAppend is about what an append with an idempotency key takes.
+// perAppend is about how many bytes an append with an idempotency key takes.
 const perAppend = int(unsafe.Sizeof(projector.KeyedAppend{})) + 96
 
-// measure sets what the anchor shares with no other one.
+// measure sets own.
 func (a *anchor) measure() {
 	const (
 		perSession = 1 << 10
@@ -73,16 +74,16 @@ func (a *anchor) measure() {
 	a.sessions(func(s *projector.Session) { a.own += perSession + perRun*len(s.Runs) + perAside*len(s.Asides) })
 }
 
-// anchors are those of a session.
+// anchors are the anchors of a session.
 type anchors struct {
 	list  []anchor // by sequence
-	asked []uint64 // the sequences of those that were asked for, the last one last
-	// tip is up to where the session was folded, and how much that was after the
-	// last fold that was saved.
+	asked []uint64 // sequences of the requested ones, the most recent last
+	// tip is the sequence up to which the session was folded, and how much was folded
+	// since the last saved fold.
 	tip unsaved
 
 	live *live // nil: there is none, or a [Tip] has it
-	// sized is what size has counted for list, until that changes.
+	// sized is the result of size for list; 0: list has changed.
 	sized int
 }
 
@@ -91,10 +92,10 @@ type unsaved struct {
 	seq            uint64
 	records, bytes int
 	saved          int // size of the saved fold
-	own            int // how much of that was not there before
+	own            int // the part of it that no earlier saved fold had
 }
 
-// due reports whether another fold is worth its place.
+// due reports whether another saved fold is worth its space.
 func (u unsaved) due(every int) bool {
 	return u.records > every && u.bytes >= u.own && u.bytes >= u.saved/saveShare
 }
@@ -111,7 +112,7 @@ func (a *anchors) nearest(n uint64) (found anchor, ok bool) {
 	return a.list[i-1], true
 }
 
-// add keeps anchors, which rise.
+// add keeps anchors, sorted by sequence.
 func (a *anchors) add(more []anchor) {
 	if len(more) == 0 {
 		return
@@ -122,7 +123,7 @@ func (a *anchors) add(more []anchor) {
 		switch {
 		case !there:
 			a.list = slices.Insert(a.list, i, m)
-		case a.list[i].digest != m.digest: // of a log that has lost its end
+		case a.list[i].digest != m.digest: // the kept one is of a log that has lost its end
 			a.list[i] = m
 		case !m.asked:
 			a.list[i].asked = false
@@ -133,7 +134,8 @@ func (a *anchors) add(more []anchor) {
 	}
 }
 
-// ask remembers what was asked for and forgets what was so long ago.
+// ask records that a state was requested, and drops the one whose last request is longest
+// ago.
 func (a *anchors) ask(seq uint64) {
 	a.asked = append(slices.DeleteFunc(a.asked, func(n uint64) bool { return n == seq }), seq)
 	if len(a.asked) > askedAnchors {
@@ -143,8 +145,8 @@ func (a *anchors) ask(seq uint64) {
 	}
 }
 
-// thin drops every other anchor until no more are left than may be, and returns
-// about how many bytes they hold.
+// thin drops every other anchor until the rest fits the bounds, and returns about how
+// many bytes it takes.
 func (a *anchors) thin() int {
 	for {
 		size := a.size()
@@ -157,7 +159,7 @@ func (a *anchors) thin() int {
 	}
 }
 
-// size is about how many bytes all that is kept of the session has.
+// size is about how many bytes all that is kept of the session takes.
 func (a *anchors) size() int {
 	if a.sized == 0 {
 		a.sized = a.listSize()
@@ -172,7 +174,7 @@ func (a *anchors) size() int {
 	return a.sized + more
 }
 
-// listSize is about how many bytes the anchors hold together.
+// listSize is about how many bytes the anchors take together.
 func (a *anchors) listSize() int {
 	const perMessage = int(unsafe.Sizeof(projector.Message{}))
 	size := 0
@@ -196,9 +198,9 @@ func (a *anchors) listSize() int {
 	return size
 }
 
-// anchored returns the nearest anchor of a session at or before n; up to the
-// head if n is 0, which is then returned if it had to be asked for. It returns
-// none if a saved fold may be much nearer.
+// anchored returns the nearest anchor of a session at or before n. If n is 0, that is the
+// head; if the head had to be read from the log, it is returned. It returns none if a
+// saved fold may be much nearer.
 func (s *Store) anchored(ctx context.Context, session string, n uint64) (found anchor, near bool, tip unsaved, head uint64, err error) {
 	if !s.anchors.Holds(session) {
 		return found, false, tip, 0, nil
@@ -223,7 +225,7 @@ func (s *Store) anchored(ctx context.Context, session string, n uint64) (found a
 	return found, found.state != nil && n-found.seq() <= nearAnchor, tip, head, err
 }
 
-// keep keeps anchors of a session, unless something was erased since.
+// keep adds anchors of a session, unless a session was erased since erasures was read.
 func (s *Store) keep(ctx context.Context, session string, erasures uint64, more []anchor, tip unsaved) {
 	_ = s.anchors.Use(context.WithoutCancel(ctx), session, func(a *anchors) (int, error) {
 		if s.erasures.Load() != erasures {
@@ -237,24 +239,23 @@ func (s *Store) keep(ctx context.Context, session string, erasures uint64, more 
 	})
 }
 
-// forgetMemory forgets what is in memory of a session.
+// forgetMemory drops everything that is in memory of a session.
 func (s *Store) forgetMemory(session string) {
 	s.anchors.Drop(session)
 	s.timelines.Drop(session)
 }
 
-// layer keeps anchors while records are folded.
+// layer adds anchors while records are folded.
 type layer struct {
 	line    *line
 	content int
 	records int // since the last anchor
-	sparser int // how often the distance between two was doubled
-	own     int // bytes of the kept ones, without what they share
+	sparser int // how often the distance between two anchors was doubled
+	own     int // bytes of the kept anchors, without what they share
 	laid    []anchor
 }
 
-// see is called after each record with the tree's state, and reports whether it
-// has kept that state.
+// see is called after each record. It reports whether it has kept the tree's state.
 func (l *layer) see(r eventlog.Record, state func() *projector.Tree) bool {
 	l.content += contentOf(r)
 	if l.records++; l.records < AnchorEvery<<l.sparser {
@@ -276,8 +277,8 @@ func (l *layer) lay(state *projector.Tree, digest string, asked bool) {
 	}
 }
 
-// thin drops every other one, and has those to come lie twice as far from each
-// other: a fold of a long session must not take as much as it likes meanwhile.
+// thin drops every other anchor and doubles the distance between later ones: a fold of a
+// long session must not take unbounded memory meanwhile.
 func (l *layer) thin() {
 	kept := l.laid[:0]
 	l.own = 0
@@ -292,8 +293,8 @@ func (l *layer) thin() {
 	l.sparser++
 }
 
-// contentOf is about how much of a record stays in the state: not the tokens,
-// which come again in what a model has said.
+// contentOf is about how many bytes of a record stay in the state. Tokens don't, since
+// the recorded answer contains them.
 func contentOf(r eventlog.Record) int {
 	if _, _, keyed := eventlog.ParseKeyedWriter(r.Writer); keyed && r.Ordinal == 1 {
 		return perAppend + len(r.Payload)

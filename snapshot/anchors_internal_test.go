@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// laid folds a session and lays its anchors.
+// laid folds a session and returns its anchors.
 func laid(records int) []anchor {
 	t, lay := new(projector.Tree), layer{line: new(line)}
 	for i, e := range logtest.LongSession("s", records) {
@@ -22,8 +22,8 @@ func laid(records int) []anchor {
 	return lay.laid
 }
 
-// TestAnchorsShare: what many states of a long session hold together is little
-// more than the last one holds.
+// TestAnchorsShare: many states of a long session together take little more memory than
+// the last one.
 func TestAnchorsShare(t *testing.T) {
 	t.Parallel()
 	var one, all anchors
@@ -57,8 +57,8 @@ func TestAnchorsAreThinnedOut(t *testing.T) {
 	require.EqualValues(t, 9, a.list[0].seq())
 }
 
-// TestAnchorsOfOneFoldAreBounded: what each state has for itself, runs above all,
-// counts while they are laid.
+// TestAnchorsOfOneFoldAreBounded: the memory that each state has for itself, runs above
+// all, counts while anchors are added.
 func TestAnchorsOfOneFoldAreBounded(t *testing.T) {
 	t.Parallel()
 	state := &projector.Tree{Session: projector.Session{Runs: make([]projector.Run, 20_000)}}
@@ -79,7 +79,7 @@ func TestAnchorsOfOneFoldAreBounded(t *testing.T) {
 	require.GreaterOrEqual(t, a.size(), lay.own)
 }
 
-func TestWhatWasAskedForLongAgoGoes(t *testing.T) {
+func TestStatesRequestedLongAgoAreDropped(t *testing.T) {
 	t.Parallel()
 	var a anchors
 	grid := anchor{state: &projector.Tree{Head: 5}, line: new(line)}

@@ -24,7 +24,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// appendAll appends entries, some hundred at once.
+// appendAll appends entries, some hundred at a time.
 func appendAll(t *testing.T, log eventlog.Log, session string, head uint64, entries []eventlog.Entry) uint64 {
 	t.Helper()
 	for len(entries) > 0 {
@@ -37,8 +37,8 @@ func appendAll(t *testing.T, log eventlog.Log, session string, head uint64, entr
 	return head
 }
 
-// TestAnyStateIsTheFold: whatever was asked for before, and whether or not its
-// timeline was, each state is the fold of its records and its asker's own.
+// TestAnyStateIsTheFold: each state is the fold of its records and belongs to its caller,
+// whatever was requested before, states or timelines.
 func TestAnyStateIsTheFold(t *testing.T) {
 	t.Parallel()
 	const records = 3_000
@@ -82,7 +82,7 @@ func TestAnyStateIsTheFold(t *testing.T) {
 				if timeline {
 					require.LessOrEqual(t, counted.read, snapshot.AnchorEvery+1)
 				}
-				// Who has it may do with it what they like.
+				// The caller may change it.
 				got.CustomState = jsondoc.Doc{}
 				projector.Apply(got, eventlog.Record{Sequence: got.Head + 1, Entry: userMessage(t, "mine")})
 			}
@@ -90,8 +90,8 @@ func TestAnyStateIsTheFold(t *testing.T) {
 	}
 }
 
-// TestTheNextStateCostsLittle: what lies after one that was asked for is
-// folded on from there.
+// TestTheNextStateCostsLittle: a state shortly after a requested one is computed from
+// that one.
 func TestTheNextStateCostsLittle(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
@@ -110,8 +110,8 @@ func TestTheNextStateCostsLittle(t *testing.T) {
 	}
 }
 
-// TestAGrowingSessionIsFoldedOn: the state at the head of a session that gets record
-// after record takes a few records each time, however short the session is.
+// TestAGrowingSessionIsFoldedOn: the state at the head of a growing session is computed
+// from a few records each time, however short the session is.
 func TestAGrowingSessionIsFoldedOn(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
@@ -128,8 +128,8 @@ func TestAGrowingSessionIsFoldedOn(t *testing.T) {
 	}
 }
 
-// TestStatesInMemoryAreOfThisLog: as for saved folds, a log that has lost its
-// end or was erased is seen.
+// TestStatesInMemoryAreOfThisLog: as for saved folds, a log that has lost its end or was
+// erased is noticed.
 func TestStatesInMemoryAreOfThisLog(t *testing.T) {
 	t.Parallel()
 	log := &swapped{memory.New()}
@@ -160,9 +160,8 @@ func TestStatesInMemoryAreOfThisLog(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// TestFoldsAreStillSaved: states in memory keep a session that is asked for all
-// the time from being folded from its beginning, and must not keep it from
-// being saved for the next process.
+// TestFoldsAreStillSaved: because of states in memory, a session that is read all the
+// time is not folded from its beginning; it must be saved for the next process even so.
 func TestFoldsAreStillSaved(t *testing.T) {
 	t.Parallel()
 	log, folds := memory.New(), new(foldsmem.Folds)
@@ -178,7 +177,7 @@ func TestFoldsAreStillSaved(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 10, len(all), 2)
 	require.Greater(t, all[len(all)-1], head-700)
-	for range 3 { // the past is not saved again and again
+	for range 3 { // older states are not saved again and again
 		for n := uint64(1); n < head; n += 333 {
 			_, err := states.At(t.Context(), "s", n)
 			require.NoError(t, err)
@@ -189,8 +188,8 @@ func TestFoldsAreStillSaved(t *testing.T) {
 	require.Equal(t, all, again)
 }
 
-// TestStatesForMany: one session is read at many places while it is written
-// and while it is erased.
+// TestStatesForMany: one session is read at many places while it is written and while it
+// is erased.
 func TestStatesForMany(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
@@ -239,7 +238,7 @@ func TestAFoldOfLargeRecordsIsKept(t *testing.T) {
 	head := appendAll(t, log, "s", 0, []eventlog.Entry{userMessage(t, strings.Repeat("x", 1<<20)), userMessage(t, "more")})
 	counted := &counting{Log: log}
 	states := snapshot.New(counted, nil)
-	for _, want := range []int{2, 1, 1} { // then the last one, to see that it is the same
+	for _, want := range []int{2, 1, 1} { // then only the last record, to check that it is the same
 		counted.read = 0
 		got, err := states.Head(t.Context(), "s")
 		require.NoError(t, err)

@@ -19,8 +19,8 @@ import (
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
-// longLog returns a log on disk with a session s of so many records, its saved
-// folds, and what says how many MiB streams hold, before they are compressed.
+// longLog returns a log on disk with a session s of that many records, its saved folds,
+// and a function that returns how many MiB streams have, before compression.
 func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds, func(streams ...string) float64) {
 	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
 	require.NoError(b, err)
@@ -37,7 +37,7 @@ func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds, func(stre
 	for entries := range slices.Chunk(logtest.LongSession("s", records), 500) {
 		head, err = log.Append(b.Context(), "s", head, entries)
 		require.NoError(b, err)
-		if head%5_000 == 0 { // somebody looks now and then
+		if head%5_000 == 0 { // a reader asks for the state from time to time
 			_, err := states.Head(b.Context(), "s")
 			require.NoError(b, err)
 		}
@@ -54,9 +54,9 @@ func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds, func(stre
 	}
 }
 
-// BenchmarkStateAt measures the state at any sequence of a session of 100,000
-// records: in a process that has not seen the session, in one that has shown
-// its timeline, and where somebody goes to and fro. One operation is one state.
+// BenchmarkStateAt measures the state at any sequence of a session of 100,000 records: in
+// a process that has not seen the session, in one that has shown its timeline, and for a
+// reader that moves back and forth. One operation is one state.
 func BenchmarkStateAt(b *testing.B) {
 	const records = 100_000
 	log, folds, size := longLog(b, records)
@@ -102,7 +102,7 @@ func BenchmarkStateAt(b *testing.B) {
 	}
 }
 
-// report tells the median and the slowest hundredth.
+// report reports the median and the 99th percentile.
 func report(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
@@ -110,8 +110,8 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkTimeline measures the timeline of sessions that nobody has asked
-// for yet, and the news of ten records. One operation is one timeline.
+// BenchmarkTimeline measures the timeline of sessions that were not requested before, and
+// the change after ten records. One operation is one timeline.
 func BenchmarkTimeline(b *testing.B) {
 	for _, records := range []int{50_000, 100_000} {
 		log, folds, _ := longLog(b, records)

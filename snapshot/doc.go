@@ -1,6 +1,6 @@
-// Package snapshot answers with the state of a session at an exact sequence.
+// Package snapshot computes the state of a session at an exact sequence.
 //
-// Everything here is fold(records <= n) for a stated n: a [Snapshot]'s
-// messages and state are exactly what its StreamSequence covers, so that a
-// client which follows from there misses nothing and gets nothing twice.
+// Everything here is fold(records <= n) for a stated n: a [Snapshot] has exactly the
+// messages and state of the records up to its StreamSequence. A client that follows the
+// session from there misses nothing and receives nothing twice.
 package snapshot

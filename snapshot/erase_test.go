@@ -12,7 +12,7 @@ import (
 	foldsmem "github.com/helixd/helixd/snapshot/memory"
 )
 
-// leaving are folds that are not erased in time from the second time on.
+// leaving are folds whose erasure times out from the second time on.
 type leaving struct {
 	*foldsmem.Folds
 	asked int
@@ -25,8 +25,8 @@ func (l *leaving) Erase(ctx context.Context, session string) error {
 	return l.Folds.Erase(ctx, session)
 }
 
-// An erasure whose folds are left is pending if the log's part is done. That a
-// session is not found does not mean that nothing of it is left.
+// If an erasure is complete in the log but leaves folds, it is pending. A session that is
+// not found may still have folds.
 func TestAnErasureThatLeavesFolds(t *testing.T) {
 	log := memory.New()
 	fill(t, log, 10)
@@ -40,7 +40,7 @@ func TestAnErasureThatLeavesFolds(t *testing.T) {
 	require.False(t, e.Pending)
 }
 
-// delayed are folds that something is done before, when they are saved.
+// delayed are folds that call a function before they are saved.
 type delayed struct {
 	*foldsmem.Folds
 	before func()
@@ -54,7 +54,7 @@ func (d *delayed) Save(ctx context.Context, session string, s snapshot.Saved) (i
 	return d.Folds.Save(ctx, session, s)
 }
 
-// A fold that is saved when its session was erased and created again goes, too.
+// A fold that is saved after its session was erased and created again is removed, too.
 func TestAFoldOfAnErasedSessionIsNotKept(t *testing.T) {
 	log := memory.New()
 	folds := &delayed{Folds: new(foldsmem.Folds)}

@@ -1,4 +1,4 @@
 package snapshot
 
-// Forget makes the store one that has not seen the session.
+// Forget drops everything that the store has in memory of a session.
 func (s *Store) Forget(session string) { s.forgetMemory(session) }

@@ -12,53 +12,52 @@ import (
 	"github.com/helixd/helixd/snapshot/pack"
 )
 
-// Folds keeps saved folds. It is a cache: everything in it can be lost, and
-// is then folded again, but for what retention has removed.
+// Folds stores saved folds. It is a cache: a lost fold is computed again, except if
+// retention has removed its records.
 type Folds interface {
-	// Nearest returns the session's saved fold with the largest sequence
-	// <= n that has one of the forms, the first of them that there is, or nil.
-	// One of which parts are missing has no State.
+	// Nearest returns the session's saved fold with the largest sequence <= n that has
+	// one of the forms; of several, in the first of the forms. Without one it returns
+	// nil. If parts of the fold are missing, its State is empty.
 	Nearest(ctx context.Context, session string, n uint64, forms ...Form) (*Saved, error)
-	// Save keeps a fold and returns how many bytes that took. One in JSON takes
-	// the place of another one in JSON. Folds that are too large for the store
-	// are not kept, which is no error.
+	// Save stores a fold and returns how many bytes that took. A fold in JSON replaces an
+	// earlier one in JSON. A fold that is too large is not stored, which is no error.
 	Save(ctx context.Context, session string, s Saved) (int, error)
-	// Sequences returns the sequences of the session's saved folds that have one
-	// of the forms, rising, each once.
+	// Sequences returns the sequences of the session's saved folds that have one of the
+	// forms, rising and without repetition.
 	Sequences(ctx context.Context, session string, forms ...Form) ([]uint64, error)
 	// Erase removes all saved folds of a session, every byte of them.
 	Erase(ctx context.Context, session string) error
 }
 
-// Form says how a saved fold is written.
+// Form is the encoding of a saved fold.
 type Form string
 
-// JSON is of a projector.Tree. Any version reads it: so are folds saved that
-// retention leaves in place of records.
+// JSON is a projector.Tree in JSON, which every version can read. Folds that retention
+// leaves in place of records are saved in it.
 const JSON Form = ""
 
-// Packed is what other folds are saved in: it is read many times faster, by
-// programs with the same fold and the same states.
+// Packed is the form of other folds. It is read many times faster, but only by programs
+// with the same fold and the same types.
 var Packed = Form(fmt.Sprintf("%d-%s", projector.Version, pack.Schema[projector.Tree]()))
 
 // Saved is the state of a session at a sequence.
 type Saved struct {
 	Sequence uint64
-	// Version is the version of the fold that made it.
+	// Version is the version of the fold that computed it.
 	Version int
-	// Digest is of the record at Sequence. A log that has lost its end, in a
-	// batched fsync mode, gives its sequences again; then it differs.
+	// Digest is the digest of the record at Sequence. A log that has lost its end, in a
+	// batched fsync mode, assigns its sequences again; then the digests differ.
 	Digest string
 	Form   Form
 	State  []byte
-	// Cuts are where State can be cut, rising. Its pieces are mostly those of
-	// other folds of the session, and need to be kept once.
+	// Cuts are the places where State can be cut, rising. Most of its pieces are also
+	// pieces of the session's other folds, and need to be stored once.
 	Cuts []int
-	// Own is how many bytes no other fold shares, as Nearest returns it.
+	// Own is how many bytes no other fold shares, as returned by Nearest.
 	Own int
 }
 
-// savedAs writes a state. It does not set Digest.
+// savedAs encodes a state. It does not set Digest.
 func savedAs(form Form, t *projector.Tree) (Saved, error) {
 	s := Saved{Sequence: t.Head, Version: projector.Version, Form: form}
 	if form == Packed {
@@ -70,7 +69,7 @@ func savedAs(form Form, t *projector.Tree) (Saved, error) {
 	return s, err
 }
 
-// tree reads the state.
+// tree decodes the state.
 func (s *Saved) tree() (*projector.Tree, error) {
 	t := new(projector.Tree)
 	var err error

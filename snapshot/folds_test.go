@@ -51,7 +51,7 @@ func onDisk(t *testing.T) disk {
 	return d
 }
 
-// subjects are those of what is saved that have a part.
+// subjects are the stored subjects that contain part.
 func (d disk) subjects(t *testing.T, part string) (all []string) {
 	info, err := d.saved.Info(t.Context(), natsjs.WithSubjectFilter(">"))
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func (d disk) subjects(t *testing.T, part string) (all []string) {
 	return all
 }
 
-// lose removes messages of what is saved.
+// lose removes stored messages.
 func (d disk) lose(t *testing.T, subjects ...string) {
 	for _, s := range subjects {
 		m, err := d.saved.GetLastMsgForSubject(t.Context(), s)
@@ -125,7 +125,7 @@ func TestFoldsOfTwoForms(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []uint64{20}, all, name)
 
-		// Of a log that has lost its end, the same sequence again.
+		// The same sequence of a log that has lost its end.
 		save(small, snapshot.Packed, "d")
 		require.Equal(t, "d", near(20, snapshot.Packed).Digest, name)
 		save(large, snapshot.JSON, "e")
@@ -136,9 +136,9 @@ func TestFoldsOfTwoForms(t *testing.T) {
 	}
 }
 
-// TestALongSessionsStatesAreNear: once somebody has looked at a long session, any
-// state of it is had by a few hundred records, in a process that has not seen it,
-// and what is saved for that takes less than the records.
+// TestALongSessionsStatesAreNear: once a long session has been read, any state of it is
+// computed from a few hundred records, also in a process that has not read it. The saved
+// folds take less space than the records.
 func TestALongSessionsStatesAreNear(t *testing.T) {
 	const records = 8_000
 	d := onDisk(t)
@@ -167,7 +167,7 @@ func TestALongSessionsStatesAreNear(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, counted.read, snapshot.DefaultSaveEvery+snapshot.AnchorEvery+1)
 		require.Equal(t, state, marshal(t, got), "at %d", n)
-		// Who has it may do with it what they like.
+		// The caller may change it.
 		projector.Apply(got, eventlog.Record{Sequence: got.Head + 1, Entry: userMessage(t, "mine")})
 	}
 	info, err := d.saved.Info(t.Context())
@@ -176,14 +176,14 @@ func TestALongSessionsStatesAreNear(t *testing.T) {
 	require.Empty(t, verified(t, d.log, d.folds))
 }
 
-// TestLostPagesCostTimeOnly: whatever is lost of what is saved, states are what
-// they are, and who folds them again saves it again.
+// TestLostPagesCostTimeOnly: whatever saved data is lost, states are correct, and the
+// next fold saves it again.
 func TestLostPagesCostTimeOnly(t *testing.T) {
 	d := onDisk(t)
 	appendAll(t, d.log, "s", 0, logtest.LongSession("s", 2_500))
 	look := func() string {
 		var all []string
-		for n := uint64(100); n <= 2_500; n += 100 { // by each fold that is saved
+		for n := uint64(100); n <= 2_500; n += 100 { // so that each saved fold is used
 			got, err := snapshot.New(d.log, &snapshot.StoreOptions{Folds: d.folds}).At(t.Context(), "s", n)
 			require.NoError(t, err)
 			all = append(all, marshal(t, got))
@@ -209,7 +209,7 @@ func TestLostPagesCostTimeOnly(t *testing.T) {
 	}
 }
 
-// TestAnErasureOverwritesPages: what a user has said is in no file any more.
+// TestAnErasureOverwritesPages: after an erasure a user's text is in no file.
 func TestAnErasureOverwritesPages(t *testing.T) {
 	d := onDisk(t)
 	const secret = "e3b0c44298fc1c149afbf4c8996fb924"

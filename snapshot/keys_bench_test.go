@@ -13,9 +13,9 @@ import (
 	foldsmemory "github.com/helixd/helixd/snapshot/memory"
 )
 
-// BenchmarkKeyedAppend is one append with an idempotency key, as the server makes
-// it, in a session that has had that many before: the state at the head, the look
-// for the key, the append.
+// BenchmarkKeyedAppend measures one append with an idempotency key, as the server makes
+// it, in a session with that many earlier ones: the state at the head, the lookup of the
+// key, the append.
 func BenchmarkKeyedAppend(b *testing.B) {
 	const digest = "digest-of-the-request-0123456789abcdef0123"
 	for _, keys := range []int{100, 1_000, 10_000, 100_000} {

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// leftBy is a store whose caller leaves while it is read.
+// leftBy is a store whose caller leaves while the store is read.
 type leftBy struct {
 	broken
 	leave context.CancelFunc

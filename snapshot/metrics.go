@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measure stores. A nil one measures nothing.
+// Metrics measure stores. A nil *Metrics measures nothing.
 type Metrics struct {
 	duration prometheus.Histogram
 	records  prometheus.Counter
@@ -16,8 +16,7 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 }
 
-// NewMetrics registers what a store measures. It panics if that is registered
-// already.
+// NewMetrics registers the metrics of a store. It panics if they are registered already.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	r := promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {

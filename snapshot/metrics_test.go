@@ -21,7 +21,7 @@ func TestMetrics(t *testing.T) {
 	log, folds := memory.New(), &foldsmem.Folds{}
 	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 50, Metrics: m})
 	fill(t, log, 120)
-	for range 2 { // all of it, which is saved; then the saved fold and its own record
+	for range 2 { // first all records, whose fold is saved; then the saved fold and the record at its head
 		_, err := states.Head(t.Context(), "s")
 		require.NoError(t, err)
 	}

@@ -11,39 +11,37 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Retention says what may be removed.
+// Retention says what to remove.
 type Retention struct {
-	// Purge removes records from the log that are in segments, older than
-	// PurgeOlderThan. Nothing changes for readers.
+	// Purge removes records from the log that are in segments and older than
+	// PurgeOlderThan. Readers notice nothing.
 	Purge          bool
 	PurgeOlderThan time.Duration
-	// Drop removes segments that are older than DropOlderThan, for good, but
-	// for each session's last one. A session's state stays; its history
-	// begins at a floor. Memories stay.
+	// Drop removes segments older than DropOlderThan for good, except each session's last
+	// one. A session keeps its state; its history begins at a floor. Memories are kept.
 	Drop          bool
 	DropOlderThan time.Duration
-	// MaxBytes is how much the log and its segments may hold; 0: as much as
-	// there is. Above it what may be purged is, and then segments are dropped,
-	// the oldest first, until they hold no more, or nothing is left that may go.
-	// Memories count, and stay. Payloads that lie by themselves, being large,
-	// don't count, and stay.
+	// MaxBytes bounds the bytes of the log and its segments; 0: no bound. Above it,
+	// everything that can be purged is purged. Then segments are dropped, the oldest
+	// first, until the bound is met or no segment can be dropped. Memories count, and are
+	// kept. Blobs don't count, and are kept.
 	MaxBytes uint64
 }
 
-// Retained says what retention did.
+// Retained is the result of a retention pass.
 type Retained struct {
 	Purged []eventlog.Purged `json:"purged"`
-	// Dropped holds the new floors of sessions that lost segments.
+	// Dropped has the new floors of the sessions that lost segments.
 	Dropped map[string]uint64 `json:"dropped"`
-	// Bytes is what the log and its segments hold now.
+	// Bytes is how many bytes the log and its segments have now.
 	Bytes uint64 `json:"bytes"`
 }
 
 // ErrNoArchive: the log keeps no segments, so nothing can be removed.
 var ErrNoArchive = errors.New("snapshot: the log has no segments")
 
-// Retain applies a retention to all sessions. Appends have priority over it: between
-// two sessions it pauses.
+// Retain applies a retention to all sessions. Appends have priority: it pauses between
+// two sessions.
 func (s *Store) Retain(ctx context.Context, r Retention) (done Retained, err error) {
 	done = Retained{Purged: []eventlog.Purged{}, Dropped: map[string]uint64{}}
 	archive, ok := s.log.(eventlog.Archive)
@@ -66,10 +64,10 @@ func (s *Store) Retain(ctx context.Context, r Retention) (done Retained, err err
 	return done, s.shrink(ctx, archive, r.MaxBytes, &done)
 }
 
-// shrinkSteps is in how many steps of age segments are dropped for their size.
+// shrinkSteps is in how many steps of age segments are dropped to reduce the size.
 const shrinkSteps = 16
 
-// shrink removes what is oldest until the log holds no more than most bytes.
+// shrink removes the oldest segments until the log has at most that many bytes.
 func (s *Store) shrink(ctx context.Context, archive eventlog.Archive, most uint64, done *Retained) (err error) {
 	if err := purge(ctx, archive, 0, done); err != nil {
 		return err
@@ -95,8 +93,9 @@ func (s *Store) shrink(ctx context.Context, archive eventlog.Archive, most uint6
 	return err
 }
 
-// oldestDroppable is when the oldest segment was written that may be dropped; zero:
-// there is none. What stays for ever says nothing of how old the rest is.
+// oldestDroppable returns when the oldest segment was written that may be dropped; zero:
+// there is none. Segments that are never dropped don't count, since they say nothing
+// about the age of the others.
 func oldestDroppable(ctx context.Context, archive eventlog.Archive, before time.Time) (oldest time.Time, err error) {
 	for session, err := range droppable(ctx, archive, before) {
 		if err != nil {
@@ -115,8 +114,8 @@ func oldestDroppable(ctx context.Context, archive eventlog.Archive, before time.
 	return oldest, nil
 }
 
-// droppable yields the sessions that may have segments of before a time which may
-// be dropped. What is remembered is not history.
+// droppable yields the sessions that may have segments from before a time which may be
+// dropped. Memory logs are not history and are left out.
 func droppable(ctx context.Context, archive eventlog.Archive, before time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for session, err := range archive.Droppable(ctx, before) {
@@ -152,15 +151,15 @@ func (s *Store) dropAll(ctx context.Context, archive eventlog.Archive, before ti
 	return nil
 }
 
-// drop removes a session's records below n, after the state at n was saved:
-// from then on only that fold has what they contained.
+// drop removes a session's records below n after it has saved the state at n: from then
+// on only that fold has their content.
 func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session string, n uint64, floors map[string]uint64) error {
 	if _, some, err := archive.Trimmable(ctx, session, n-1); err != nil || !some {
-		return err // a state that nobody will need is not saved
+		return err // nothing to remove, so no state to save
 	}
 	t, err := s.At(ctx, session, n)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed {
-		return nil // so far it has been dropped before
+		return nil // already dropped up to there
 	}
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	foldsmemory "github.com/helixd/helixd/snapshot/memory"
 )
 
-// onServer returns a log on a server, and the saved folds beside it.
+// onServer returns a log on a server, and its saved folds.
 func onServer(t *testing.T) (*nats.Conn, *jetstream.Log, *foldsjs.Folds) {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
@@ -39,8 +39,8 @@ func onServer(t *testing.T) (*nats.Conn, *jetstream.Log, *foldsjs.Folds) {
 	return nc, log, folds
 }
 
-// TestAStateOutlivesItsHistory: what retention has dropped can't be read any
-// more, and the states from the floor on are what they were.
+// TestAStateOutlivesItsHistory: records that retention has dropped can't be read any
+// more; the states from the floor on are unchanged.
 func TestAStateOutlivesItsHistory(t *testing.T) {
 	_, log, folds := onServer(t)
 	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 50})
@@ -109,14 +109,14 @@ func TestAStateOutlivesItsHistory(t *testing.T) {
 	require.Nil(t, saved)
 }
 
-// TestRetainBySize: what is oldest goes first, until the log holds no more than
-// it may; what nobody may remove stays.
+// TestRetainBySize: the oldest segments are dropped first, until the bound is met;
+// segments that must be kept are kept.
 func TestRetainBySize(t *testing.T) {
 	_, log, folds := onServer(t)
 	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
 	const sessions, segments = 4, 8
 	heads := map[string]uint64{}
-	for i := range sessions { // one after the other, so that the first are the oldest
+	for i := range sessions { // sequentially, so that the first are the oldest
 		session := fmt.Sprint("s", i)
 		for range segments {
 			e, err := eventlog.NewFact(session, &eventlog.UserMessage{
@@ -126,7 +126,7 @@ func TestRetainBySize(t *testing.T) {
 			heads[session], err = log.Append(t.Context(), session, heads[session], []eventlog.Entry{e})
 			require.NoError(t, err)
 			require.NoError(t, log.Seal(t.Context(), session))
-			time.Sleep(2 * time.Millisecond) // segments are told apart by their time
+			time.Sleep(2 * time.Millisecond) // segments are distinguished by their time
 		}
 	}
 	_, err := log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
@@ -158,9 +158,9 @@ func TestRetainBySize(t *testing.T) {
 	require.Empty(t, again.Dropped)
 }
 
-// TestRetentionLooksAtNoneThatIsYoung: a pass that has nothing to drop costs the
-// same however many sessions there are.
-func TestRetentionLooksAtNoneThatIsYoung(t *testing.T) {
+// TestRetentionSkipsYoungSessions: a pass without anything to drop costs the same however
+// many sessions there are.
+func TestRetentionSkipsYoungSessions(t *testing.T) {
 	nc, log, folds := onServer(t)
 	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
 	seal := func(session string, segments int) {
@@ -195,8 +195,8 @@ func TestRetentionLooksAtNoneThatIsYoung(t *testing.T) {
 	require.Equal(t, few, asked(young))
 }
 
-// TestMemoriesAreNoHistory: what is remembered is never dropped, however old it
-// is and however full the log.
+// TestMemoriesAreNoHistory: memories are never dropped, however old they are and however
+// full the log.
 func TestMemoriesAreNoHistory(t *testing.T) {
 	_, log, folds := onServer(t)
 	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
@@ -224,8 +224,8 @@ func TestMemoriesAreNoHistory(t *testing.T) {
 	require.Equal(t, 5, n)
 }
 
-// aged is a log in memory that is its own archive: each record is a segment of one
-// byte, of the day that its timestamp names.
+// aged is a log in memory that is also its archive: each record is a segment of one byte,
+// of the day of its timestamp.
 type aged struct {
 	*memory.Log
 	segments map[string][]eventlog.Record
@@ -289,9 +289,9 @@ func (a *aged) Trim(_ context.Context, session string, upTo uint64) (floor uint6
 	return floor, nil
 }
 
-// TestMemoriesDoNotSayHowOldHistoryIs: however old what stays is, of the rest no
-// more is dropped for its size than the oldest.
-func TestMemoriesDoNotSayHowOldHistoryIs(t *testing.T) {
+// TestMemoriesDoNotCountForTheAgeOfHistory: however old the segments are that must be
+// kept, of the others only the oldest are dropped to reduce the size.
+func TestMemoriesDoNotCountForTheAgeOfHistory(t *testing.T) {
 	log := &aged{Log: memory.New(), segments: map[string][]eventlog.Record{}}
 	const year, days, sessions = 365, 16, 4
 	memories := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()

@@ -66,8 +66,8 @@ func fill(t *testing.T, log eventlog.Log, n int) []eventlog.Record {
 	return records
 }
 
-// TestSavedFolds: with saved folds every state is what it is without, and far
-// fewer records are read.
+// TestSavedFolds: with saved folds every state is the same as without, and far fewer
+// records are read.
 func TestSavedFolds(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (eventlog.Log, snapshot.Folds){
 		"memory": func(*testing.T) (eventlog.Log, snapshot.Folds) { return memory.New(), &foldsmem.Folds{} },
@@ -145,7 +145,7 @@ func TestUselessFoldsAreIgnored(t *testing.T) {
 	require.Equal(t, want, marshal(t, got))
 }
 
-// broken is a store that has gone.
+// broken is a store of folds that always fails.
 type broken struct{}
 
 var errGone = errors.New("gone")

@@ -27,11 +27,11 @@ type Options struct {
 	// sequence before its first record, so that a client that follows from n
 	// gets all of it.
 	IncludePartialContent bool
-	// ExcludeAtPause leaves the message out also while the session waits. Otherwise
-	// a session that waits has it: there is no stream that a client could follow, and
-	// its user must see what to answer.
+	// ExcludeAtPause leaves the message out also while the session waits. By default the
+	// snapshot of a waiting session includes it: there is no stream that a client could
+	// follow, and the user must see what to answer.
 	ExcludeAtPause bool
-	// MessageID names the messages; nil: msg-{index}.
+	// MessageID returns the messages' ids; nil: msg-{index}.
 	MessageID uimessage.MessageID
 }
 
@@ -54,8 +54,8 @@ func (s *Store) Take(ctx context.Context, session string, o Options) (*Snapshot,
 	}, nil
 }
 
-// statusOf says to a client whether to follow the stream: a session that waits is paused,
-// whatever the status of its stream.
+// statusOf returns the status by which a client decides whether to follow the stream: a
+// session that waits is paused, whatever the status of its stream.
 func statusOf(s *projector.Session) eventlog.StreamStatus {
 	if s.StreamStatus == eventlog.StreamActive &&
 		(s.Status == projector.SessionInterrupted || s.Status == projector.SessionPaused) {

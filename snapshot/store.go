@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// DefaultSaveEvery is after how many records a fold is saved at the least.
+	// DefaultSaveEvery is the least number of records between two saved folds.
 	DefaultSaveEvery = 500
-	// saveShare is how many times the payloads after a saved fold the next one
-	// may have: each one is written whole, though mostly not stored again, and
-	// that shall not take much longer than to fold those records.
+	// saveShare bounds the size of a saved fold: at most that many times the payloads
+	// since the one before. Each fold is written whole, though most of it is not stored
+	// again, and writing must not take much longer than folding those records.
 	saveShare = 32
-	// anchorBytes is from how many bytes of payloads on a fold is kept in memory
-	// however few its records are.
+	// anchorBytes is from how many bytes of payloads on a fold is kept in memory, however
+	// few its records are.
 	anchorBytes = 1 << 20
-	// headRecords is from how many records on the state at the head is: a producer
-	// asks for it with each append.
+	// headRecords is from how many records on the state at the head is kept: a producer
+	// needs it for each append.
 	headRecords = 16
-	// foldTries is how many saved folds are looked at, from the nearest one back,
-	// for one that can be used.
+	// foldTries is how many saved folds are tried, from the nearest one back.
 	foldTries = 3
 )
 
@@ -37,7 +36,7 @@ const (
 type StoreOptions struct {
 	Folds     Folds        // nil: every state is folded from the first record
 	SaveEvery int          // records between two saved folds, at least; 0: DefaultSaveEvery
-	Logger    *slog.Logger // of what goes wrong with saved folds; nil: silent
+	Logger    *slog.Logger // for failures with saved folds; nil: no logging
 	Metrics   *Metrics     // nil: nothing is measured
 }
 
@@ -47,7 +46,7 @@ type Store struct {
 	opts      StoreOptions
 	timelines *cache.Cache[string, keptTimeline]
 	anchors   *cache.Cache[string, anchors]
-	erasures  atomic.Uint64 // so far
+	erasures  atomic.Uint64 // number of erasures so far
 }
 
 // New returns a store on log.
@@ -69,9 +68,8 @@ func New(log eventlog.Log, o *StoreOptions) *Store {
 	return s
 }
 
-// Head returns the state at the session's head. The caller may fold it on; its
-// messages, and everything else that no fold changes, are shared. Errors: as
-// eventlog.Log.Read.
+// Head returns the state at the session's head. The caller may fold it further; it shares
+// its messages and everything else that no fold changes. Errors: as eventlog.Log.Read.
 func (s *Store) Head(ctx context.Context, session string) (*projector.Tree, error) {
 	return s.fold(ctx, session, 0)
 }
@@ -88,22 +86,22 @@ func (s *Store) At(ctx context.Context, session string, n uint64) (*projector.Tr
 	return s.fold(ctx, session, n)
 }
 
-// start is what a fold begins with.
+// start is the state with which a fold begins.
 type start struct {
 	state  *projector.Tree // not shared
 	digest string          // of the record at its head
 	tip    unsaved
-	memory bool // it comes from there
+	memory bool // it was in memory
 
 	line    *line
 	content int
-	old     bool // another version's: nothing of it is kept
+	old     bool // folded by another version: no state of it is kept
 }
 
 // folding is a fold that can continue, record by record.
 type folding struct {
 	state *projector.Tree // not shared
-	last  eventlog.Record // the one at its head
+	last  eventlog.Record // the record at its head
 	lay   layer
 	tip   unsaved
 	known uint64 // the records up to here are in tip
@@ -119,13 +117,13 @@ func (f *folding) take(ctx context.Context, s *Store, session string, r eventlog
 		return
 	}
 	f.tip.records, f.tip.bytes = f.tip.records+1, f.tip.bytes+len(r.Payload)
-	if laid { // far from the last one, others shall find one near
+	if laid { // far from the last saved fold, and later reads need a nearer one
 		f.tip = s.saveIfDue(ctx, session, f.tip, f.state, r)
 	}
 }
 
-// fold continues the nearest state that is kept in memory or is saved, or
-// begins with the first record, up to the head if to is 0.
+// fold continues the nearest state that is in memory or saved, or begins with the first
+// record. It folds up to the head if to is 0.
 func (s *Store) fold(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
 	f, err := s.folded(ctx, session, to)
 	if err != nil {
@@ -134,7 +132,7 @@ func (s *Store) fold(ctx context.Context, session string, to uint64) (*projector
 	return f.state, nil
 }
 
-// folded is fold for a caller that folds on.
+// folded is fold for a caller that continues the fold.
 func (s *Store) folded(ctx context.Context, session string, to uint64) (*folding, error) {
 	f, err := s.foldFrom(ctx, session, to)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
@@ -148,7 +146,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 	if err != nil {
 		return nil, err
 	}
-	if head > 0 { // the log need not be asked for it twice
+	if head > 0 { // saves a second request for the head
 		ctx = eventlog.WithHead(ctx, session, head)
 	}
 	if a.state != nil && !near {
@@ -172,7 +170,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 	}
 	f, err := s.run(ctx, session, start{state: new(projector.Tree), line: new(line)}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
-		// The records before are gone: only a saved fold has their state, of whatever
+		// The earlier records are gone: only a saved fold has their state, of whatever
 		// version.
 		if again, aerr := s.continued(ctx, session, to, JSON); again != nil && aerr == nil {
 			return again, nil
@@ -181,11 +179,11 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 	return f, err
 }
 
-// errStale says that a fold that is continued is not of this log.
+// errStale: a fold is not of this log and can't be continued.
 var errStale = errors.New("snapshot: saved fold is not of this log")
 
-// savedBehind reports whether there is a saved fold between an anchor and what
-// is asked for.
+// savedBehind reports whether there is a saved fold between an anchor and the requested
+// sequence.
 func (s *Store) savedBehind(ctx context.Context, session string, anchor, to uint64) bool {
 	if s.opts.Folds == nil {
 		return false
@@ -197,8 +195,8 @@ func (s *Store) savedBehind(ctx context.Context, session string, anchor, to uint
 // left reports whether the caller has left, which is no failure of the saved folds.
 func left(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-// continued returns nil, nil if there is no saved fold that can be used. Another
-// version's are used only if no form but JSON may be.
+// continued returns nil, nil if no saved fold can be used. It uses folds of another
+// version only if JSON is the only form.
 func (s *Store) continued(ctx context.Context, session string, to uint64, forms ...Form) (*folding, error) {
 	limit := to
 	if limit == 0 {
@@ -249,8 +247,8 @@ func (s *Store) continuedFrom(ctx context.Context, session string, saved *Saved,
 	return f, err
 }
 
-// run applies what follows on a state. Of one that has records it first looks
-// at the last one.
+// run applies the records after a state. If the state has records, it first checks that
+// the log still has the last one.
 func (s *Store) run(ctx context.Context, session string, from start, to uint64) (*folding, error) {
 	began, erasures := time.Now(), s.erasures.Load()
 	first := from.state.Head
@@ -264,7 +262,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && first > 0 {
 			return nil, s.aheadOrStale(ctx, session, to, err)
 		}
-		if err == nil && ctx.Err() != nil { // records that are here already come all the same
+		if err == nil && ctx.Err() != nil { // buffered records are yielded even so
 			err = context.Cause(ctx)
 		}
 		if err != nil {
@@ -280,10 +278,10 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 		}
 		f.last = r
 		if f.lay.laid == nil && !from.memory && !from.old {
-			f.lay.lay(f.state.Clone(), from.digest, true) // it took some time to read
+			f.lay.lay(f.state.Clone(), from.digest, true) // keep it: reading it took some time
 		}
 	}
-	if first > 0 && f.last.Sequence == 0 { // the state is of after the head that is read to
+	if first > 0 && f.last.Sequence == 0 { // the state is after the head up to which it reads
 		return nil, errStale
 	}
 	s.opts.Metrics.folded(began, records)
@@ -304,8 +302,8 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	return f, nil
 }
 
-// aheadOrStale distinguishes a caller's cursor that is beyond the head from a saved
-// fold that is.
+// aheadOrStale distinguishes a caller's cursor beyond the head from a saved fold beyond
+// it.
 func (s *Store) aheadOrStale(ctx context.Context, session string, to uint64, err error) error {
 	head, herr := s.log.Head(ctx, session)
 	if herr == nil && to > head {
@@ -314,8 +312,8 @@ func (s *Store) aheadOrStale(ctx context.Context, session string, to uint64, err
 	return errStale
 }
 
-// saveIfDue saves a state at its last record if that is worth its place: what it
-// saves reading is larger than what it takes.
+// saveIfDue saves a state at its last record if that is worth its space: the reading that
+// it saves is larger than the fold.
 func (s *Store) saveIfDue(ctx context.Context, session string, tip unsaved, t *projector.Tree, last eventlog.Record) unsaved {
 	if s.opts.Folds == nil || !tip.due(s.opts.SaveEvery) || s.log.Info().Refuses != "" {
 		return tip
@@ -324,7 +322,7 @@ func (s *Store) saveIfDue(ctx context.Context, session string, tip unsaved, t *p
 	return unsaved{own: own, saved: size}
 }
 
-// save saves a fold and returns how many bytes that took, and how many it has.
+// save saves a fold. It returns how many bytes that took, and the fold's size.
 func (s *Store) save(ctx context.Context, session string, form Form, t *projector.Tree, last eventlog.Record) (own, size int) {
 	saved, err := savedAs(form, t)
 	if err == nil {
@@ -338,7 +336,8 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 		s.opts.Metrics.fail("save")
 		s.opts.Logger.WarnContext(ctx, "fold not saved", eventlog.LogSession, session, "error", err)
 	}
-	// The caller may have left; folds that an erasure has missed must be removed all the same.
+	// The caller may have left; a fold that was saved after an erasure must be removed
+	// even so.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
 	defer cancel()
 	if s.erasedSince(ctx, session, last) {
@@ -347,10 +346,10 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 	return own, len(saved.State)
 }
 
-// erasedSince reports whether a session was erased since a record of it was read. It may
-// have been created again.
+// erasedSince reports whether a session was erased after r was read. It may have been
+// created again.
 func (s *Store) erasedSince(ctx context.Context, session string, r eventlog.Record) bool {
-	ctx = eventlog.WithHead(ctx, session, 0) // the head is asked for
+	ctx = eventlog.WithHead(ctx, session, 0) // 0: read the head from the log
 	for now, err := range s.log.Read(ctx, session, r.Sequence-1, r.Sequence) {
 		if err != nil {
 			return errors.Is(err, eventlog.ErrSessionNotFound)
@@ -369,11 +368,11 @@ func (s *Store) forget(ctx context.Context, session string) {
 	}
 }
 
-// Erase removes every byte of a session from the log and from what was saved
-// of it, for good. Errors: as eventlog.Log.Erase.
+// Erase removes every byte of a session from the log and from the saved folds, for good.
+// Errors: as eventlog.Log.Erase.
 func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	defer func() {
-		s.erasures.Add(1) // what others fold now is not kept
+		s.erasures.Add(1) // states that are being folded now are not kept
 		s.forgetMemory(session)
 	}()
 	if s.opts.Folds == nil {
@@ -382,8 +381,8 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	if why := s.log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
-	// The folds first: if this breaks off, the session is still there to be
-	// erased again.
+	// The folds first: if this is interrupted, the session still exists and can be erased
+	// again.
 	if err := s.opts.Folds.Erase(ctx, session); err != nil {
 		return eventlog.Erasure{}, err
 	}
@@ -391,7 +390,7 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return e, err
 	}
-	// And what a reader saved meanwhile.
+	// Again, since a reader may have saved a fold meanwhile.
 	if again := s.opts.Folds.Erase(ctx, session); again != nil {
 		e.Pending = e.Pending || err == nil // the log's part is done
 		return e, again
@@ -399,8 +398,7 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	return e, err
 }
 
-// Saved yields those of the session's saved folds that are in JSON, by rising
-// sequences.
+// Saved yields the session's saved folds in JSON, by rising sequence.
 func (s *Store) Saved(ctx context.Context, session string) iter.Seq2[Saved, error] {
 	return func(yield func(Saved, error) bool) {
 		folds := s.opts.Folds

@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/projector/timeline"
 )
 
-// Bounds of the timelines that a store keeps, to fold them on when they are
-// asked for again. The one that was asked for last is kept whatever its size.
+// Bounds of the timelines that a store keeps in order to continue them on the next
+// request. The one that was last requested is kept whatever its size.
 const (
 	MaxTimelines     = 64
 	MaxTimelineBytes = 64 << 20
@@ -20,17 +20,17 @@ const (
 	TimelineIdle = 5 * time.Minute
 )
 
-// keptTimeline is a timeline that can be folded on.
+// keptTimeline is a timeline that can be folded further.
 type keptTimeline struct {
 	*timeline.Timeline
 	digest string // of the record at its head
 	lay    layer
 }
 
-// Timeline returns the session's timeline at its head: what is new or has
-// changed after from, 0 for all of it. Where retention has removed records it
-// begins with what is left. Errors: as eventlog.Log.Read; a
-// *eventlog.CursorAheadError if from is beyond the head.
+// Timeline returns the session's timeline at its head: the parts that are new or have
+// changed after from; 0: all of it. If retention has removed records, it begins with the
+// remaining ones. Errors: as eventlog.Log.Read; a *eventlog.CursorAheadError if from is
+// beyond the head.
 func (s *Store) Timeline(ctx context.Context, session string, from uint64) (v timeline.View, err error) {
 	err = s.timelines.Use(ctx, session, func(k *keptTimeline) (int, error) {
 		if err := s.foldOn(ctx, session, k); err != nil {
@@ -48,8 +48,9 @@ func (s *Store) Timeline(ctx context.Context, session string, from uint64) (v ti
 	return v, err
 }
 
-// foldOn brings a kept timeline to the session's head. One that is not of this
-// log, which was erased or has lost its end, is folded again.
+// foldOn continues a kept timeline up to the session's head. If the timeline is not of
+// this log, because the session was erased or the log has lost its end, it is folded
+// again.
 func (s *Store) foldOn(ctx context.Context, session string, k *keptTimeline) error {
 	if k.Timeline != nil {
 		err := s.foldBehind(ctx, session, k, k.Head()-1)
@@ -101,8 +102,8 @@ func (s *Store) oldest(ctx context.Context, session string, floor uint64) (*proj
 	return nil, nil
 }
 
-// foldBehind applies what is after from. Of a timeline that has been folded
-// before it first looks at the last record.
+// foldBehind applies the records after from. If the timeline has been folded before, it
+// first checks that the log still has the last record.
 func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline, from uint64) error {
 	began, erasures := time.Now(), s.erasures.Load()
 	var last eventlog.Record

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// swapped is a log in whose place another one can come.
+// swapped is a log that can be replaced by another one.
 type swapped struct{ eventlog.Log }
 
 func timelineOf(t *testing.T, log eventlog.Log, session string) timeline.View {
@@ -27,7 +27,7 @@ func timelineOf(t *testing.T, log eventlog.Log, session string) timeline.View {
 	return v.Since(0)
 }
 
-// Who follows a session pays for its news.
+// A client that follows a session pays for new records only.
 func TestATimelineIsFoldedOn(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
@@ -51,8 +51,8 @@ func TestATimelineIsFoldedOn(t *testing.T) {
 	}
 }
 
-// A log that has lost its end gives its sequences again; a session that was
-// erased may be another one's. What was kept of them is not shown.
+// A log that has lost its end assigns its sequences again; an erased session's id may be
+// another session's now. The old timeline is not shown.
 func TestATimelineOfAnotherLogIsNotFoldedOn(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(t *testing.T) eventlog.Log{
@@ -102,7 +102,7 @@ func TestAnErasedSessionHasNoTimeline(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// Many ask at once, of many sessions, while one is written.
+// Many callers request timelines of many sessions while one session is written.
 func TestTimelinesForMany(t *testing.T) {
 	t.Parallel()
 	log := memory.New()

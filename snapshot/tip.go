@@ -9,24 +9,24 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// live is the state after the last append of this node to a session. It is
-// folded on with the next append, so no one else may keep it.
+// live is the state after the last append of this node to a session. The next append
+// folds it further, so no other part may keep it.
 type live struct {
 	folding
-	// contended: others have appended to the session as well.
+	// contended: other writers have appended to the session as well.
 	contended bool
 	own       int // as that of an anchor
 }
 
-// anchor returns a copy for those who read.
+// anchor returns a copy for readers.
 func (l *live) anchor() anchor {
 	return anchor{state: l.state.Clone(), digest: digest(l.last), line: l.lay.line, content: l.lay.content}
 }
 
-// Tip is the last state that this node knows of a session, for a caller that
-// appends to the session. The state may be older than the session's head: the
-// comparison of [Tip.Append] finds out. A decision without an append needs a state that
-// was read, see [Tip.Current]. A Tip is for one goroutine.
+// Tip is the last state that this node knows of a session, for a caller that appends to
+// the session. The state may be older than the session's head; [Tip.Append] compares
+// them. A decision without an append needs a state that was read, see [Tip.Current]. A
+// Tip is for one goroutine.
 type Tip struct {
 	store   *Store
 	session string
@@ -35,17 +35,17 @@ type Tip struct {
 	erasures uint64
 }
 
-// Tip returns the state that this node has in memory, without a request to the
-// log, if it was the last one to append to the session. Else it reads the state
-// at the head; of a session that does not exist that is the zero state. The
-// caller releases it.
+// Tip returns the state that this node has in memory, without a request to the log, if
+// this node was the last one to append to the session. Otherwise it reads the state at
+// the head; a session that does not exist has the zero state. The caller releases the
+// Tip.
 func (s *Store) Tip(ctx context.Context, session string) (*Tip, error) {
 	t := &Tip{store: s, session: session, erasures: s.erasures.Load()}
 	if s.anchors.Holds(session) {
 		err := s.anchors.Use(ctx, session, func(a *anchors) (int, error) {
 			if l := a.live; l != nil {
 				a.live = nil
-				if n := len(a.list); n == 0 || a.list[n-1].seq() <= l.state.Head { // else others have read further
+				if n := len(a.list); n == 0 || a.list[n-1].seq() <= l.state.Head { // else a reader has a later state
 					t.live = *l
 				}
 			}
@@ -75,8 +75,8 @@ func (t *Tip) Tree() *projector.Tree { return t.state }
 // Current reports whether the state was read since the Tip was taken.
 func (t *Tip) Current() bool { return t.current }
 
-// Read brings the state to the session's head. Errors: as eventlog.Log.Read, but
-// for ErrSessionNotFound.
+// Read folds the state up to the session's head. Errors: as eventlog.Log.Read, without
+// ErrSessionNotFound.
 func (t *Tip) Read(ctx context.Context) error {
 	if t.state != nil && t.state.Head > 0 {
 		done, err := t.readOn(ctx)
@@ -96,9 +96,9 @@ func (t *Tip) Read(ctx context.Context) error {
 	return nil
 }
 
-// readOn folds what follows the state, so that a producer keeps up with a run that
-// writes all the time. If its last record is none any more, since the session was
-// erased, the log has lost its end or retention has removed it, done is false.
+// readOn folds the records after the state, so that a producer keeps up with a run that
+// writes continuously. done is false if the log no longer has the state's last record:
+// the session was erased, the log has lost its end, or retention has removed the record.
 func (t *Tip) readOn(ctx context.Context) (done bool, err error) {
 	was := t.live
 	t.live = live{}
@@ -127,13 +127,13 @@ func (t *Tip) Append(ctx context.Context, writer string, entries []eventlog.Entr
 	if err != nil {
 		return last, err
 	}
-	if found { // an earlier try, whose records may have another time
+	if found { // stored by an earlier try, whose records may have another time
 		if t.live = (live{}); t.Read(ctx) != nil {
 			t.live = live{folding: folding{state: &projector.Tree{Head: last}, old: true}}
 		}
 		return last, nil
 	}
-	now := time.Now() // folds don't look at it
+	now := time.Now() // folds don't use it
 	for i, e := range entries {
 		e.Writer, e.Ordinal = writer, uint64(i)+1
 		t.take(ctx, t.store, t.session, eventlog.Record{Sequence: last + 1 - uint64(len(entries)-i), Time: now, Entry: e})
@@ -152,7 +152,7 @@ func (t *Tip) Release() {
 	measured := anchor{state: t.state}
 	measured.measure()
 	t.own = measured.own
-	// It does not wait for callers that wait for the log.
+	// It needs no deadline: Use does not wait for callers that read the log.
 	_ = s.anchors.Use(context.Background(), t.session, func(a *anchors) (int, error) {
 		if s.erasures.Load() != t.erasures {
 			return a.thin(), nil

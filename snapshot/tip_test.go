@@ -17,8 +17,8 @@ import (
 	foldsmem "github.com/helixd/helixd/snapshot/memory"
 )
 
-// TestATipIsTheFold: whatever was appended through tips, by others, or read in between,
-// a tip that is current and any other state are the fold of the records.
+// TestATipIsTheFold: whatever was appended through tips or by others, or read in between,
+// a current tip and every other state are the fold of the records.
 func TestATipIsTheFold(t *testing.T) {
 	t.Parallel()
 	rnd := seeded(t)
@@ -47,7 +47,7 @@ func TestATipIsTheFold(t *testing.T) {
 			_, err := log.Append(t.Context(), "s", want.Head, next())
 			require.NoError(t, err)
 			learn()
-		case 1: // a reader, who may do with a state what it likes
+		case 1: // a reader, which may change the state
 			if want.Head == 0 {
 				continue
 			}
@@ -88,7 +88,8 @@ func TestATipIsTheFold(t *testing.T) {
 	require.NotZero(t, held, "states are kept")
 }
 
-// TestATipCostsNothing: who was the last one to append to a session knows its state.
+// TestATipCostsNothing: the store that was the last one to append to a session has its
+// state.
 func TestATipCostsNothing(t *testing.T) {
 	t.Parallel()
 	counted := &counting{Log: memory.New()}
@@ -132,8 +133,9 @@ func TestATipOfAnErasedSession(t *testing.T) {
 	tip.Release()
 }
 
-// TestATipThatRetentionHasPassed: records after a state that is kept in memory may be gone when
-// it is used next. The append then reads what there is, and does not wait for them.
+// TestATipThatRetentionHasPassed: the records after a state in memory may be gone when
+// the state is next used. The append then reads the remaining ones, and does not wait for
+// those that are gone.
 func TestATipThatRetentionHasPassed(t *testing.T) {
 	log := trimmedLog{Log: memory.New()}
 	store := snapshot.New(&log, nil)
@@ -156,7 +158,7 @@ func TestATipThatRetentionHasPassed(t *testing.T) {
 	require.ErrorAs(t, err, &conflict)
 }
 
-// trimmedLog says that records up to a floor are gone.
+// trimmedLog reports that records up to a floor are gone.
 type trimmedLog struct {
 	eventlog.Log
 	floor atomic.Uint64
@@ -171,8 +173,8 @@ func (l *trimmedLog) Read(ctx context.Context, session string, from, to uint64) 
 	return l.Log.Read(ctx, session, from, to)
 }
 
-// TestATipFindsAnEarlierTry: a repeated append that had been stored before is what was stored, also
-// if the repetition says something else.
+// TestATipFindsAnEarlierTry: the result of a repeated append is the one that was stored
+// before, even if the repetition has other content.
 func TestATipFindsAnEarlierTry(t *testing.T) {
 	log := memory.New()
 	store := snapshot.New(log, nil)

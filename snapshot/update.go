@@ -8,10 +8,11 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Update appends what propose returns for the session's state, nil if there is no
-// session, as [eventlog.Update] does. It returns the state after that, which is the
-// caller's as that of [Store.Head]. writer is as in [eventlog.UpdateOptions]. Errors: as
-// [Store.Head] and eventlog.Update; the state is nil then.
+// Update appends the entries that propose returns for the session's state, which is nil
+// if there is no session; see [eventlog.Update]. It returns the state after the append,
+// which belongs to the caller as that of [Store.Head] does. writer is as in
+// [eventlog.UpdateOptions]. Errors: as [Store.Head] and eventlog.Update; the state is nil
+// then.
 func (s *Store) Update(
 	ctx context.Context, session string, writer func() string, propose func(*projector.Tree) ([]eventlog.Entry, error),
 ) (*projector.Tree, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// TestUpdate: propose sees the state at the head, also after others were first, and Update
-// returns the fold of all that is there.
+// TestUpdate: propose gets the state at the head, also if another writer was first, and
+// Update returns the fold of all records.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	log := memory.New()

@@ -12,10 +12,9 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Verify folds a session again and reports to found the saved folds that differ from
-// the log's state at their sequence. Where retention has removed the
-// beginning, the first saved fold is taken for it. It reads nothing if there
-// are none.
+// Verify folds a session again and reports to found the saved folds that differ from the
+// log's state at their sequence. If retention has removed the beginning, it starts from
+// the first saved fold. If there are no saved folds, it reads nothing.
 func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.Finding)) error {
 	folds := s.opts.Folds
 	if folds == nil {
@@ -45,18 +44,18 @@ type verification struct {
 	ctx     context.Context
 	folds   Folds
 	session string
-	saved   []uint64 // that have not been looked at
+	saved   []uint64 // not checked yet
 	found   func(eventlog.Finding)
 	floor   uint64
 	head    uint64
-	tree    *projector.Tree // nil: not known
+	tree    *projector.Tree // nil: unknown
 }
 
 func (v *verification) tell(code eventlog.FindingCode, seq uint64, format string, args ...any) {
 	v.found(eventlog.Finding{Code: code, Session: v.session, Sequence: seq, Detail: fmt.Sprintf(format, args...)})
 }
 
-// read folds what is after from.
+// read folds the records after from.
 func (v *verification) read(log eventlog.Log, from uint64) error {
 	for r, err := range log.Read(v.ctx, v.session, from, 0) {
 		if err != nil {
@@ -96,7 +95,7 @@ func (v *verification) check(n uint64, r eventlog.Record) error {
 			continue
 		}
 		if saved == nil || saved.Sequence != n {
-			continue // there is none, or it was removed meanwhile
+			continue // none in this form, or removed meanwhile
 		}
 		if err := v.compare(saved, r); err != nil {
 			return err
@@ -135,8 +134,8 @@ func (v *verification) compare(saved *Saved, r eventlog.Record) error {
 	return nil
 }
 
-// sameState compares a state with a saved one, which is read. Equal ones can be
-// packed differently, as nothing can be nil or empty.
+// sameState compares a state with a saved one, read. Equal states can be packed
+// differently, since nil and empty differ there.
 func sameState(fresh, read *projector.Tree, saved *Saved) (bool, error) {
 	again, err := savedAs(saved.Form, fresh)
 	if err != nil || bytes.Equal(again.State, saved.State) {
@@ -153,7 +152,7 @@ func sameState(fresh, read *projector.Tree, saved *Saved) (bool, error) {
 	return err == nil && sameJSON(a, b), err
 }
 
-// end looks at the folds that are ahead of the log.
+// end reports the folds that are ahead of the log.
 func (v *verification) end(log eventlog.Log) error {
 	if len(v.saved) == 0 {
 		return nil
@@ -164,7 +163,7 @@ func (v *verification) end(log eventlog.Log) error {
 		v.tell(eventlog.FoundEndLost, ahead, "a fold was saved up to %d of a session that has no records: it is lost, or was erased without its folds", ahead)
 	case err != nil:
 		return err
-	case head < ahead: // else both are newer than what was read
+	case head < ahead: // else both are newer than the records that were read
 		v.tell(eventlog.FoundEndLost, v.head+1, "a fold was saved up to %d, the log ends at %d", ahead, head)
 	}
 	return nil

@@ -25,7 +25,7 @@ import (
 	"github.com/helixd/helixd/snapshot/pack"
 )
 
-// place is a finding without its words.
+// place is a finding without its text.
 type place struct {
 	code     eventlog.FindingCode
 	sequence uint64
@@ -42,8 +42,8 @@ func verified(t *testing.T, log eventlog.Log, folds snapshot.Folds) (found []pla
 	return found
 }
 
-// TestSavedFoldsOfRunsAreRight: whatever a store saves, continuing what it had
-// saved before, is the fold of the log.
+// TestSavedFoldsOfRunsAreRight: everything that a store saves, continuing earlier saved
+// folds, is the fold of the log.
 func TestSavedFoldsOfRunsAreRight(t *testing.T) {
 	records := aRun(t)
 	log, folds := memory.New(), &foldsmem.Folds{}
@@ -162,8 +162,8 @@ func (unreadableFolds) Nearest(context.Context, string, uint64, ...snapshot.Form
 	return nil, errGone
 }
 
-// TestFoldsOfATrimmedSession: the first one that follows on what retention has
-// left stands for what is gone.
+// TestFoldsOfATrimmedSession: the first fold after the floor stands for the records that
+// retention has removed.
 func TestFoldsOfATrimmedSession(t *testing.T) {
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
 	require.NoError(t, err)

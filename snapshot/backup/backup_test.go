@@ -14,9 +14,9 @@ import (
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// TestABackupComesBack: every record at its sequence, byte for byte, and the log
-// continues after.
-func TestABackupComesBack(t *testing.T) {
+// TestABackupIsRestored: every record is at its sequence, byte for byte, and the log
+// continues after it.
+func TestABackupIsRestored(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	s := newStore(t, 3)
@@ -70,7 +70,7 @@ func TestABackupComesBack(t *testing.T) {
 	}
 	require.Equal(t, floors["trimmed"], func() uint64 { floor, _ := to.copied("trimmed"); return floor }())
 
-	// It continues, far behind.
+	// It continues at a much higher sequence.
 	for _, session := range append(to.sessions(), "new", "erased") {
 		last := to.append(session, logtest.Text(session, "more"))
 		require.Greater(t, last, ends[to.log.PartitionOf(session)]+restore.SequencesBehind)
@@ -78,7 +78,8 @@ func TestABackupComesBack(t *testing.T) {
 	}
 	to.verify()
 
-	// It is a deployment like another: restarted, backed up, erased, trimmed.
+	// It is a deployment like any other: it can be restarted, backed up, erased and
+	// trimmed.
 	to.log.Close()
 	to.stop()
 	to.connect()
@@ -100,8 +101,8 @@ func TestABackupComesBack(t *testing.T) {
 	require.Empty(t, to.sessions())
 }
 
-// TestARestoreTakesAnEmptyDeployment: what is there is never mixed with a
-// backup, and what a restore has left half done is never taken for a log.
+// TestARestoreTakesAnEmptyDeployment: existing data is never mixed with a backup, and an
+// unfinished restore is never used as a log.
 func TestARestoreTakesAnEmptyDeployment(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 2)

@@ -21,7 +21,7 @@ import (
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// TestDamageIsFound: a file that was cut anywhere, or of which a byte differs, is
+// TestDamageIsFound: a file that was truncated anywhere, or of which a byte differs, is
 // not a backup.
 func TestDamageIsFound(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestDamageIsFound(t *testing.T) {
 	bad("twice", len(file), append(bytes.Clone(file), file...))
 }
 
-// sealed makes a file of lines as a backup is made.
+// sealed returns a file with the given lines, compressed and sealed like a backup.
 func sealed(t *testing.T, lines ...string) []byte {
 	var out bytes.Buffer
 	w, err := zstd.NewWriter(&out)
@@ -65,7 +65,7 @@ func sealed(t *testing.T, lines ...string) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(sum))), sum[:]...)
 }
 
-// TestTheFormat of version 1 is read for ever; what does not follow it is not.
+// TestTheFormat: version 1 can be read for ever; a file that violates it is refused.
 func TestTheFormat(t *testing.T) {
 	t.Parallel()
 	const (
@@ -121,7 +121,7 @@ func TestTheFormat(t *testing.T) {
 	require.ErrorIs(t, err, backup.ErrVersion)
 }
 
-// TestRate: a backup takes the time that its rate gives it, and no rate overflows.
+// TestRate: a backup is as slow as its rate requires, and no rate overflows.
 func TestRate(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Version of the format that is read; older ones are, too. Of a log that has never grown
-// unplaced is written, which older programs read.
+// Version is the newest version of the format; older ones are read too. A backup of a log
+// that has never grown is written in version unplaced, which older programs read.
 const (
 	Version  = 2
 	unplaced = 1
@@ -20,25 +20,24 @@ const (
 	// MaxLine is the longest line, in bytes: the largest saved fold fits, and a
 	// record of the largest payload, whatever its bytes are.
 	MaxLine = 128 << 20
-	// window is how far back compression looks, in bytes.
+	// window is how far back compression refers, in bytes.
 	window = 1 << 20
-	// maxWindow is what a reader takes.
+	// maxWindow is the largest window that a reader accepts.
 	maxWindow = 8 << 20
 )
 
 // Errors.
 var (
-	// ErrDamaged: a file is no backup, or is cut, or its bytes are not those that
-	// were written.
+	// ErrDamaged: a file is not a backup, is truncated, or has been altered.
 	ErrDamaged = errors.New("backup: the file is cut, damaged or no backup")
 	// ErrVersion: a file was written by a later version of helixd.
 	ErrVersion = errors.New("backup: the file's format is newer than this program")
-	// ErrChanged: a session was erased, or retention took records of it, while it
-	// was copied. What was written is no backup; take another.
+	// ErrChanged: a session was erased, or retention removed records of it, while it was
+	// copied. The output is not a backup; take another one.
 	ErrChanged = errors.New("backup: a session was erased or trimmed while it was copied: take the backup again")
 )
 
-// Header says what a backup is of.
+// Header describes a backup.
 type Header struct {
 	Version int `json:"version"` // of the format
 	// Helixd is the version of the program.
@@ -46,14 +45,13 @@ type Header struct {
 	CreatedAt time.Time `json:"createdAt"` // UTC
 	// Log describes the log, as it was.
 	Log eventlog.Info `json:"log"`
-	// Ends are the last sequences of its partitions at the moment that the
-	// backup is of.
+	// Ends are the last sequences of its partitions at the moment of the backup.
 	Ends []uint64 `json:"ends"`
-	// Placement says where the log has its sessions, if it has grown.
+	// Placement is the partition of each session, if the log has grown.
 	Placement *eventlog.Placement `json:"placement,omitempty"`
 }
 
-// Summary says how much a backup holds.
+// Summary counts the content of a backup.
 type Summary struct {
 	Sessions int   `json:"sessions"`
 	Records  int   `json:"records"`
@@ -66,7 +64,7 @@ type line struct {
 	Session *sessionLine     `json:"session,omitempty"`
 	Fold    *foldLine        `json:"fold,omitempty"`
 	Record  *eventlog.Record `json:"record,omitempty"`
-	// Unlinked is the record's, see eventlog.Copied.
+	// Unlinked is the record's flag, see eventlog.Copied.
 	Unlinked   bool            `json:"unlinked,omitempty"`
 	SessionEnd *sessionEndLine `json:"sessionEnd,omitempty"`
 	End        *Summary        `json:"end,omitempty"`
@@ -75,7 +73,8 @@ type line struct {
 // sessionLine begins a session.
 type sessionLine struct {
 	ID string `json:"id"`
-	// Floor is up to where retention has removed records; 0: it has not.
+	// Floor is the sequence up to which retention has removed records; 0: it has removed
+	// none.
 	Floor uint64 `json:"floor,omitempty"`
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// FuzzRead: whatever a file's lines say, reading it ends, with all that it was
-// said to hold or with an error.
+// FuzzRead: reading any lines ends, with as many records as the lines announce or with an
+// error.
 func FuzzRead(f *testing.F) {
 	const header = `{"backup":{"version":1,"ends":[9]}}`
 	for _, lines := range []string{
@@ -34,7 +34,7 @@ func FuzzRead(f *testing.F) {
 						return err
 					}
 					if r.Sequence <= last {
-						t.Errorf("%d behind %d", r.Sequence, last)
+						t.Errorf("%d after %d", r.Sequence, last)
 					}
 					last, records = r.Sequence, records+1
 				}

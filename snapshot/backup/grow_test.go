@@ -28,7 +28,7 @@ func (s *store) grow(partitions int) {
 	require.NoError(s.t, err)
 	s.folds, err = foldsjs.OpenExisting(s.t.Context(), s.nc, s.log)
 	require.NoError(s.t, err)
-	for _, session := range s.sessions() { // before its streams are made
+	for _, session := range s.sessions() { // before its streams exist
 		_, err := s.folds.Sequences(s.t.Context(), session, snapshot.JSON)
 		require.NoError(s.t, err)
 	}
@@ -37,8 +37,8 @@ func (s *store) grow(partitions int) {
 	s.states = snapshot.New(s.log, &snapshot.StoreOptions{Folds: s.folds})
 }
 
-// TestAGrownLogIsBackedUp: a restored log has each session where the other one has it, and finds it
-// after a restart and after it has grown again.
+// TestAGrownLogIsBackedUp: a restored log has each session in the same partition as the
+// original, and finds it after a restart and after it has grown again.
 func TestAGrownLogIsBackedUp(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

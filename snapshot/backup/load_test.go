@@ -21,8 +21,8 @@ import (
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// TestABackupIsOfOneMoment: beside writers, each session has all that it had at
-// its partition's end, whole appends, and nothing that came later.
+// TestABackupIsOfOneMoment: while others write, each session is backed up with all
+// records up to its partition's end, in whole appends, and with no later ones.
 func TestABackupIsOfOneMoment(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestABackupIsOfOneMoment(t *testing.T) {
 	to.verify()
 }
 
-// hooked does something before a copy begins, and in its midst.
+// hooked calls functions before a copy begins and in the middle of it.
 type hooked struct {
 	eventlog.Copier
 	before, amid func(session string)
@@ -110,9 +110,9 @@ func (h hooked) Copy(ctx context.Context, session string, upTo uint64) (uint64, 
 	}, err
 }
 
-// TestWhatChangesMeanwhile: a session that is erased is left out, or there is no
-// backup; so it is with one that is created, continues or is trimmed.
-func TestWhatChangesMeanwhile(t *testing.T) {
+// TestChangesDuringABackup: a session that is erased is left out, or the backup fails;
+// the same holds for a session that is created, continues or is trimmed.
+func TestChangesDuringABackup(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -199,7 +199,7 @@ func TestWhatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// fails fails after so many bytes.
+// fails fails after that many bytes.
 type fails struct{ left int }
 
 var errFull = errors.New("the disk is full")

@@ -9,7 +9,7 @@ import (
 // MinRate is the least rate of a backup, in bytes a second.
 const MinRate = 64 << 10
 
-// CheckRate refuses a rate that a backup can't have; 0 means as fast as it can.
+// CheckRate returns an error if a backup can't have the rate; 0 means no limit.
 func CheckRate(bytesPerSecond int64) error {
 	if bytesPerSecond != 0 && bytesPerSecond < MinRate {
 		return fmt.Errorf("backup: the rate must be at least %d bytes a second, or 0 for no limit", MinRate)
@@ -17,16 +17,16 @@ func CheckRate(bytesPerSecond int64) error {
 	return nil
 }
 
-// maxCredit is how much time that was not used may be caught up with.
+// maxCredit bounds how much unused time later writes may use.
 const maxCredit = time.Second
 
-// pace holds a rate.
+// pace limits a rate.
 type pace struct {
-	rate int64     // bytes a second; 0: none
-	free time.Time // from when on the next bytes may go
+	rate int64     // bytes a second; 0: no limit
+	free time.Time // when the next bytes may be written
 }
 
-// spend waits until so many bytes more may go.
+// spend waits until n more bytes may be written.
 func (p *pace) spend(ctx context.Context, n int) error {
 	if p.rate == 0 {
 		return context.Cause(ctx)

@@ -16,20 +16,20 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Visitor takes what a backup holds, in its order; what is nil is passed over.
-// An error ends the reading. What it was given is a backup only if [Read] then
-// returns no error: the hash is at the end.
+// Visitor receives the content of a backup, in its order; nil functions are skipped. An
+// error ends the reading. The content is valid only if [Read] then returns no error,
+// since the hash is at the end of the file.
 type Visitor struct {
 	Begin func(Header) error
-	// Fold takes a saved fold of a session, before the session.
+	// Fold receives a saved fold of a session, before the session.
 	Fold func(session string, s snapshot.Saved) error
-	// Session takes a session's records; up to floor retention has removed
-	// them. Sessions come sorted by bytes.
+	// Session receives a session's records; retention has removed those up to floor.
+	// Sessions come sorted by bytes.
 	Session func(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error
 }
 
-// Read reads a backup to its end. Errors: ErrDamaged, ErrVersion, those of v and
-// of the file.
+// Read reads a backup to its end. Errors: ErrDamaged, ErrVersion, those of v and of the
+// file.
 func Read(ctx context.Context, in io.Reader, v Visitor) (Header, Summary, error) {
 	sealed := newSealReader(in)
 	packed, err := zstd.NewReader(sealed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
@@ -50,7 +50,7 @@ type reader struct {
 	visitor Visitor
 
 	header  Header
-	session string // the last one
+	session string // the last one that was read
 	done    Summary
 }
 
@@ -117,7 +117,7 @@ func (r *reader) all() error {
 	}
 }
 
-// end compares the numbers, and reads on to where the hash was compared.
+// end compares the totals, and reads to the end, so that the hash is checked.
 func (r *reader) end(told Summary) error {
 	if told != r.done {
 		return damaged("it announces %d sessions with %d records and %d bytes, and contains %d, %d and %d",
@@ -132,7 +132,7 @@ func (r *reader) end(told Summary) error {
 	return nil
 }
 
-// within is next where more must follow.
+// within is next where the file must not end.
 func (r *reader) within() (line, error) {
 	l, err := r.next()
 	if errors.Is(err, io.EOF) {
@@ -161,7 +161,7 @@ func (r *reader) readSession(s sessionLine) error {
 			return err
 		}
 	}
-	for range c.records() { // what the visitor has left
+	for range c.records() { // records that the visitor has not read
 	}
 	return c.end()
 }
@@ -175,7 +175,7 @@ type sessionReader struct {
 	n    int
 }
 
-// records yields those that were not yielded yet.
+// records yields the records that were not yielded yet.
 func (s *sessionReader) records() iter.Seq2[eventlog.Copied, error] {
 	return func(yield func(eventlog.Copied, error) bool) {
 		for s.err == nil && s.line.Record != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Target is what a backup is restored into.
+// Target is the deployment into which a backup is restored.
 type Target struct {
 	Sessions Sessions
 	Folds    snapshot.Folds
@@ -20,13 +20,13 @@ type Target struct {
 	Work func(agentType, session string) error
 }
 
-// Sessions takes sessions as eventlog/jetstream's Restorer does.
+// Sessions restores sessions, as eventlog/jetstream's Restorer does.
 type Sessions interface {
 	Session(ctx context.Context, session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) (int, error)
 }
 
-// Restore writes what a backup holds to what open returns for its header. After
-// an error the target must not be used. Errors: as [Read], and the target's.
+// Restore restores a backup into the target that open returns for its header. After an
+// error the target must not be used. Errors: as [Read], and the target's.
 func Restore(ctx context.Context, in io.Reader, open func(Header) (Target, error)) (Summary, error) {
 	r := &restoring{ctx: ctx}
 	_, done, err := Read(ctx, in, Visitor{
@@ -42,7 +42,7 @@ func Restore(ctx context.Context, in io.Reader, open func(Header) (Target, error
 type restoring struct {
 	ctx  context.Context
 	to   Target
-	tree *projector.Tree // of the last saved fold of the session that comes next
+	tree *projector.Tree // from the next session's last saved fold
 }
 
 func (r *restoring) fold(session string, s snapshot.Saved) error {
@@ -56,8 +56,8 @@ func (r *restoring) fold(session string, s snapshot.Saved) error {
 	return nil
 }
 
-// session writes a session's records and looks what it has to do: a run may have
-// been under way.
+// session writes a session's records and checks whether it has work: a run may have been
+// under way.
 func (r *restoring) session(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error {
 	t := r.tree
 	r.tree = nil

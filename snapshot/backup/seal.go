@@ -16,7 +16,7 @@ const skippable = 0x184D2A5E
 // sealBytes is the size of the frame with the hash.
 const sealBytes = 8 + sha256.Size
 
-// sealWriter adds the hash of what went through it.
+// sealWriter adds the hash of the bytes written to it.
 type sealWriter struct {
 	w   io.Writer
 	sum hash.Hash
@@ -41,21 +41,21 @@ func sealOf(sum hash.Hash) []byte {
 	return sum.Sum(b)
 }
 
-// sealReader yields all but the last sealBytes of what it reads, and then looks
-// whether they are the hash of the others.
+// sealReader yields all but the last sealBytes of its input, and then checks that those
+// are the hash of the rest.
 type sealReader struct {
 	r     io.Reader
 	sum   hash.Hash
 	buf   []byte
-	ahead []byte // what was read into buf and not yielded
-	ended error  // of r: io.EOF, or why it can't continue
+	ahead []byte // the part of buf that was not yielded yet
+	ended error  // r's error: io.EOF, or a failure
 }
 
 func newSealReader(r io.Reader) *sealReader {
 	return &sealReader{r: r, sum: sha256.New(), buf: make([]byte, 64<<10)}
 }
 
-// Read implements io.Reader. It ends with io.EOF after a whole file only.
+// Read implements io.Reader. It returns io.EOF only at the end of a complete file.
 func (s *sealReader) Read(b []byte) (int, error) {
 	for len(s.ahead) <= sealBytes {
 		switch {
@@ -77,7 +77,7 @@ func (s *sealReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// failed returns why the file could not be read, if that is not its own fault.
+// failed returns the error of reading the file, if that is not damage of the file.
 func (s *sealReader) failed() error {
 	if s.ended == nil || errors.Is(s.ended, io.EOF) || errors.Is(s.ended, io.ErrUnexpectedEOF) {
 		return nil

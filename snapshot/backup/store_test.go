@@ -109,8 +109,8 @@ func (s *store) create(session string, n int) {
 	}
 }
 
-// trim has retention remove the beginning of a session, of which there must be
-// several segments, and all of whose records leave the log.
+// trim makes retention remove the beginning of a session, which must have several
+// segments and no records left in the log.
 func (s *store) trim() map[string]uint64 {
 	s.t.Helper()
 	_, err := s.log.Purge(s.t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
@@ -154,7 +154,7 @@ func (s *store) restore(file []byte) (work []string) {
 	return work
 }
 
-// problems takes findings of which none may be a problem.
+// problems fails the test for a finding that is a problem.
 func problems(t *testing.T) func(eventlog.Finding) {
 	return func(f eventlog.Finding) {
 		if !f.Code.IsNote() {
@@ -163,7 +163,7 @@ func problems(t *testing.T) func(eventlog.Finding) {
 	}
 }
 
-// verify looks for damage.
+// verify checks the store for damage.
 func (s *store) verify() {
 	s.t.Helper()
 	sessions, err := s.log.VerifySubjects(s.t.Context(), problems(s.t))
@@ -177,14 +177,14 @@ func (s *store) verify() {
 	require.NoError(s.t, s.log.VerifyStreams(s.t.Context(), problems(s.t)))
 }
 
-// copied returns what a log has of a session, as it has it.
+// copied returns a session as the log has it.
 func (s *store) copied(session string) (floor uint64, all []eventlog.Copied) {
 	s.t.Helper()
 	floor, records, err := s.log.Copy(s.t.Context(), session, math.MaxUint64)
 	require.NoError(s.t, err)
 	for r, err := range records {
 		require.NoError(s.t, err)
-		r.Time = time.Time{} // a sealed record may have that of its acknowledgement
+		r.Time = time.Time{} // a sealed record may have the time of its acknowledgement
 		all = append(all, r)
 	}
 	return floor, all
@@ -208,7 +208,7 @@ func (s *store) state(session string) string {
 	return string(raw)
 }
 
-// publish stores a message past the log.
+// publish stores a message without the log.
 func (s *store) publish(subject string, data string) {
 	s.t.Helper()
 	js, err := natsjs.New(s.nc, natsjs.WithDefaultTimeout(time.Minute))

@@ -16,18 +16,18 @@ import (
 
 // Options of a backup; zero values mean the defaults.
 type Options struct {
-	// Rate bounds how many bytes of lines are written a second, before they are
-	// compressed; 0: none, else at least MinRate.
+	// Rate bounds how many bytes of lines are written a second, before compression; 0: no
+	// limit, else at least MinRate.
 	Rate int64
 	// Helixd is the version of the program, for the header.
 	Helixd string
-	// Time is for the header; zero: now.
+	// Time is the header's time; zero: now.
 	Time time.Time
 }
 
-// Take writes a backup of a log, and of the saved folds that it needs, which
-// states has. What it has written is a backup only if it returns no error.
-// Errors: ErrChanged, and the log's and the writer's.
+// Take writes a backup of a log, and of those saved folds of states that it needs. The
+// output is a backup only if it returns no error. Errors: ErrChanged, and the log's and
+// the writer's.
 func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out io.Writer, o Options) (Summary, error) {
 	if err := CheckRate(o.Rate); err != nil {
 		return Summary{}, err
@@ -46,7 +46,7 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 	}
 	t := &taking{ctx: ctx, log: log, states: states, ends: ends, pace: pace{rate: o.Rate}}
 	t.lines = json.NewEncoder(pacedWriter{t, packed})
-	t.lines.SetEscapeHTML(false) // payloads stay as they are
+	t.lines.SetEscapeHTML(false) // keeps payloads byte for byte
 	info := log.Info()
 	info.Refuses, info.Partitions = "", len(ends)
 	h := Header{Version: unplaced, Helixd: o.Helixd, CreatedAt: o.Time.UTC(), Log: info, Ends: ends, Placement: placement}
@@ -55,7 +55,7 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 	}
 	err = t.all(h)
 	if err != nil {
-		packed.Reset(io.Discard) // nothing more of what is no backup
+		packed.Reset(io.Discard) // stop writing: the output is not a backup
 	}
 	if cerr := packed.Close(); err == nil {
 		err = cerr
@@ -66,8 +66,8 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 	return t.done, err
 }
 
-// cut returns how far a backup goes, and the places of sessions as they were then: the log may grow
-// meanwhile.
+// cut returns the ends of the partitions, and the sessions' placement at that moment: the
+// log may grow meanwhile.
 func cut(ctx context.Context, log eventlog.Copier) ([]uint64, *eventlog.Placement, error) {
 	for {
 		before := log.Info().Partitions
@@ -90,7 +90,7 @@ type taking struct {
 	done   Summary
 }
 
-// pacedWriter is where the lines go.
+// pacedWriter limits the rate of the lines.
 type pacedWriter struct {
 	t *taking
 	w io.Writer
@@ -118,10 +118,10 @@ func (t *taking) all(h Header) error {
 	return t.lines.Encode(line{End: &t.done})
 }
 
-// copyTries is how often a session is copied again of which nothing was written.
+// copyTries is how often the copy of a session is retried of which nothing was written.
 const copyTries = 5
 
-// session copies a session if it is there.
+// session copies a session if it exists.
 func (t *taking) session(session string) error {
 	for try := 1; ; try++ {
 		begun, err := t.copy(session)
@@ -146,7 +146,7 @@ func (t *taking) session(session string) error {
 // copy reports whether it has begun to write.
 func (t *taking) copy(session string) (begun bool, err error) {
 	p := t.log.PartitionOf(session)
-	if p >= len(t.ends) { // the log has grown since, and the session is younger
+	if p >= len(t.ends) { // the log has grown since, and the session was created after that
 		return false, nil
 	}
 	upTo := t.ends[p]
@@ -174,14 +174,14 @@ func (t *taking) copy(session string) (begun bool, err error) {
 		t.done.Sessions++
 		t.done.Records += n
 		return true, t.lines.Encode(line{SessionEnd: &sessionEndLine{n}})
-	case floor > 0: // what it had at the moment that the backup is of
+	case floor > 0: // at the moment of the backup it had only records that retention has removed
 		return false, &eventlog.TrimmedError{Cursor: upTo, Floor: floor}
 	}
 	return false, nil // it was created later
 }
 
-// begin writes what precedes a session's records: if retention has removed its first
-// records, the saved folds that contain them.
+// begin writes the beginning of a session: if retention has removed its first records,
+// the saved folds that contain them.
 func (t *taking) begin(session string, floor, upTo uint64) error {
 	if err := t.lines.Encode(line{Session: &sessionLine{ID: session, Floor: floor}}); err != nil || floor == 0 {
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Verify reads a backup to its end and reports to found what is wrong with the file
-// and with its records, see [eventlog.Check]. Its error is that it can't continue
-// for another reason, ErrVersion among them.
+// Verify reads a backup to its end and reports problems with the file and with its
+// records to found, see [eventlog.Check]. It returns an error if it can't continue for
+// another reason, such as ErrVersion.
 func Verify(ctx context.Context, in io.Reader, found func(eventlog.Finding)) (Header, Summary, error) {
 	h, done, err := Read(ctx, in, Visitor{Session: func(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error {
 		_, err := eventlog.Check(session, floor > 0, plain(records), found)

@@ -1,13 +1,16 @@
-// Package jetstream keeps saved folds on NATS JetStream.
+// Package jetstream stores saved folds on NATS JetStream.
 //
-// The fold of session S at sequence n is a message on
-// helix.snap.<p>.<S>.<n> in stream HELIX_SNAP_<p>, with p and the encoding of
-// S as in the log; one that is not in JSON on helix.snap.<p>.<S>.<n>-<form>. What is
-// too large for it is in parts on helix.snap.<p>.<S>.<n>.<i>, which are stored
-// before. So are the pages of those that are not in JSON, on
-// helix.snap.<p>.<S>.page.<hash>: what successive folds have in common is stored
-// once, compressed with S2: smaller pages are in fewer blocks of the server's,
-// which it reads whole. The stream is a cache: deleting it costs time only, but for sessions whose
+// The fold of session S at sequence n is a message on helix.snap.<p>.<S>.<n> in stream
+// HELIX_SNAP_<p>, with p and the encoding of S as in the log. A fold that is not in JSON
+// is on helix.snap.<p>.<S>.<n>-<form>. A fold that is too large for one message is split
+// into parts on helix.snap.<p>.<S>.<n>.<i>, which are stored first.
+//
+// The parts that successive folds have in common are pages, which are stored once,
+// compressed with S2, on helix.snap.<p>.<S>.page.<hash>, also before their fold. Only
+// folds that are not in JSON have pages. Smaller pages are in fewer of the server's
+// blocks, which it reads whole.
+//
+// The streams are a cache: deleting them costs time only, except for sessions whose
 // beginning retention has removed.
 package jetstream
 
@@ -34,20 +37,20 @@ const (
 	headerVersion = "Helix-Fold-Version"
 	headerDigest  = "Helix-Fold-Digest"
 	headerParts   = "Helix-Fold-Parts"
-	// partBytes is the size of a part: an outside deployment takes messages
-	// of 1 MiB by default.
+	// partBytes is the size of a part: by default a NATS server takes messages up to 1
+	// MiB.
 	partBytes = 512 << 10
-	// maxBytes is the largest fold that is kept.
+	// maxBytes is the size of the largest fold that is stored.
 	maxBytes = 64 << 20
-	// tryTimeout is how long one request of a reader waits for the stream's
-	// leader: a fold of the log itself is better than to wait for an election.
+	// tryTimeout is how long one request of a reader waits for the stream's leader:
+	// folding the log is faster than waiting for an election.
 	tryTimeout = time.Second
-	// aloneTimeout is how long a request waits for a server that is alone, which
-	// has no elections: that it is slow, it is with the log, too.
+	// aloneTimeout is how long a request waits for a server without a cluster, which has
+	// no elections: if it is slow, so is the log.
 	aloneTimeout = 20 * time.Second
 )
 
-// Places returns in which partition of how many a session is: a log, or
+// Places returns the partition of a session, and how many there are: a log, or
 // [logjs.Hashed].
 type Places interface {
 	Partitions() int
@@ -59,7 +62,7 @@ type Folds struct {
 	nc       *nats.Conn
 	js       natsjs.JetStream
 	places   Places
-	replicas int           // of streams that it makes; 0: it makes none
+	replicas int           // of streams that it creates; 0: it creates none
 	try      time.Duration // tryTimeout or aloneTimeout
 
 	mu      sync.Mutex
@@ -81,8 +84,8 @@ func newFolds(nc *nats.Conn, places Places) (*Folds, error) {
 	return f, nil
 }
 
-// Open returns the saved folds beside a log, where that has the sessions, creating
-// their streams if they are missing.
+// Open returns the saved folds for the sessions of a log, and creates their streams if
+// they are missing.
 func Open(ctx context.Context, nc *nats.Conn, places Places, replicas int) (*Folds, error) {
 	f, err := newFolds(nc, places)
 	if err != nil {
@@ -93,7 +96,7 @@ func Open(ctx context.Context, nc *nats.Conn, places Places, replicas int) (*Fol
 	return f, err
 }
 
-// stream returns the one of a partition, and makes those up to it that are missing: the log
+// stream returns the stream of a partition, and creates missing streams up to it: the log
 // may have grown.
 func (f *Folds) stream(ctx context.Context, p int) (natsjs.Stream, error) {
 	f.mu.Lock()
@@ -122,7 +125,8 @@ func (f *Folds) stream(ctx context.Context, p int) (natsjs.Stream, error) {
 
 func streamName(p int) string { return fmt.Sprintf("HELIX_SNAP_%d", p) }
 
-// place returns where a session's folds are. stream is nil if there are none, and none are made.
+// place returns the stream and subject prefix of a session's folds. stream is nil if it
+// does not exist and is not created.
 func (f *Folds) place(ctx context.Context, session string) (stream natsjs.Stream, prefix string, err error) {
 	p := f.places.PartitionOf(session)
 	stream, err = f.stream(ctx, p)
@@ -139,7 +143,7 @@ func Place(session string, partition int) (stream, subject string) {
 	return streamName(partition), prefixOf(session, partition) + ">"
 }
 
-// mark is where a fold is saved.
+// mark is the place of a saved fold.
 type mark struct {
 	seq  uint64
 	form snapshot.Form
@@ -160,7 +164,7 @@ func markOf(token string) (m mark, ok bool) {
 	return mark{seq, snapshot.Form(form)}, err == nil && seq > 0
 }
 
-// marks returns where the session has saved folds of some forms.
+// marks returns the places of the session's saved folds that have one of the forms.
 func marks(ctx context.Context, stream natsjs.Stream, prefix string, forms ...snapshot.Form) (all []mark, err error) {
 	info, err := stream.Info(ctx, natsjs.WithSubjectFilter(prefix+"*"))
 	if err != nil {
@@ -174,8 +178,8 @@ func marks(ctx context.Context, stream natsjs.Stream, prefix string, forms ...sn
 	return all, nil
 }
 
-// nearest returns the last fold at or before n, of those at the same sequence the
-// one of the first form. Without one its sequence is 0.
+// nearest returns the last fold at or before n; of those at the same sequence, the one in
+// the first form. If there is none, its sequence is 0.
 func nearest(all []mark, n uint64, forms ...snapshot.Form) (best mark) {
 	for _, form := range forms {
 		for _, m := range all {
@@ -254,8 +258,8 @@ func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) (int
 	if s.Form != snapshot.JSON {
 		return f.savePages(ctx, stream, prefix, s)
 	}
-	// A message that another replaces leaves its bytes behind, which an
-	// erasure would not find.
+	// A message that another one replaces leaves its bytes in the file, where an erasure
+	// would not find them.
 	subject := prefix + mark{seq: s.Sequence}.token()
 	if err := f.erase(ctx, stream, subject); err != nil {
 		return 0, err
@@ -263,14 +267,14 @@ func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) (int
 	return len(s.State), f.put(ctx, stream, subject, s, s.State)
 }
 
-// put stores what is to be had by whole, where there is nothing.
+// put stores a body for whole to read, on a subject without messages.
 func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s snapshot.Saved, body []byte) error {
 	m := nats.NewMsg(subject)
 	m.Header.Set(headerVersion, strconv.Itoa(s.Version))
 	m.Header.Set(headerDigest, s.Digest)
 	m.Data = body
 	if len(body) > partBytes {
-		if err := f.erase(ctx, stream, subject+".>"); err != nil { // of one that was not finished
+		if err := f.erase(ctx, stream, subject+".>"); err != nil { // parts of an unfinished one
 			return err
 		}
 		n := 0
@@ -286,7 +290,7 @@ func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s
 	return f.once(ctx, m)
 }
 
-// once publishes a message unless there is one on its subject.
+// once publishes a message unless its subject has one.
 func (f *Folds) once(ctx context.Context, m *nats.Msg) error {
 	_, err := f.js.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(0))
 	if e, ok := errors.AsType[*natsjs.APIError](err); ok && e.ErrorCode == natsjs.JSErrCodeStreamWrongLastSequence {
@@ -307,8 +311,8 @@ func (f *Folds) Erase(ctx context.Context, session string) error {
 	return f.erase(ctx, stream, prefix+">")
 }
 
-// erase overwrites all messages of the subjects, of which the stream's leader knows:
-// a replica that lags may have answered that one is not there.
+// erase overwrites all messages of the subjects that the stream's leader knows: a replica
+// that lags may not know of one.
 func (f *Folds) erase(ctx context.Context, stream natsjs.Stream, filter string) error {
 	for range eraseTries {
 		info, err := stream.Info(ctx, natsjs.WithSubjectFilter(filter))
@@ -325,7 +329,7 @@ func (f *Folds) erase(ctx context.Context, stream natsjs.Stream, filter string) 
 	return fmt.Errorf("saved folds: erase: messages on %s are still there", filter)
 }
 
-// eraseTries is how often what is there is asked for.
+// eraseTries is how often the leader is asked for remaining messages.
 const eraseTries = 10
 
 func (f *Folds) eraseThese(ctx context.Context, stream natsjs.Stream, subjects map[string]uint64) error {

@@ -14,9 +14,9 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// OpenExisting returns the saved folds beside a log as they are, to be read. The error is
-// natsjs.ErrStreamNotFound if there are none. In a log that has grown and that no node has
-// opened since, only the first streams are there.
+// OpenExisting returns the saved folds of a log as they are, for reading. The error is
+// natsjs.ErrStreamNotFound if there are none. If a log has grown and no node has opened
+// it since, only the first streams exist.
 func OpenExisting(ctx context.Context, nc *nats.Conn, places Places) (*Folds, error) {
 	f, err := newFolds(nc, places)
 	if err != nil {
@@ -54,8 +54,7 @@ func (f *Folds) Sequences(ctx context.Context, session string, forms ...snapshot
 	return slices.Compact(all), nil
 }
 
-// Sessions returns the sessions that there are saved folds of, sorted by
-// bytes.
+// Sessions returns the sessions that have saved folds, sorted by bytes.
 func (f *Folds) Sessions(ctx context.Context) ([]string, error) {
 	all := map[string]bool{}
 	for _, s := range f.streams {

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// leastPage is the least size of a piece that is stored by itself.
+	// leastPage is the least size of a piece that is stored as a page.
 	leastPage = pack.LeastPiece
-	// pageRequest is how many pages are asked for at once: a server answers with
-	// 1,024 at the most.
+	// pageRequest is how many pages one request asks for: a server answers with at most
+	// 1,024.
 	pageRequest = 512
 )
 
-// hash names a page by what is in it.
+// hash identifies a page by its content.
 type hash [16]byte
 
 func hashOf(page []byte) hash {
@@ -36,17 +36,17 @@ func hashOf(page []byte) hash {
 	return hash(sum[:16])
 }
 
-// piece is a part of a fold: its own bytes, or a page.
+// piece is a part of a fold: bytes of the fold itself, or a page.
 type piece struct {
 	own  []byte
 	page hash
-	size int // of the page; 0: it is own
+	size int // of the page; 0: bytes of the fold itself
 }
 
-// divide returns the pieces of a fold, and what is in its pages.
+// divide returns the pieces of a fold, and the content of its pages.
 func divide(s snapshot.Saved) (pieces []piece, pages map[hash][]byte) {
 	pages = map[hash][]byte{}
-	from, own := 0, 0 // what begins at own is in no page
+	from, own := 0, 0 // the bytes from own on are in no page
 	for _, cut := range append(slices.Clip(s.Cuts), len(s.State)) {
 		if cut-from >= leastPage {
 			if own < from {
@@ -67,8 +67,8 @@ func divide(s snapshot.Saved) (pieces []piece, pages map[hash][]byte) {
 	return pieces, pages
 }
 
-// listed encodes pieces: of each its size, doubled, and its bytes, or that plus
-// one and the page's hash.
+// listed encodes pieces. A piece of own bytes is twice its size and the bytes; a page is
+// twice its size plus one and the page's hash.
 func listed(pieces []piece) (b []byte) {
 	for _, p := range pieces {
 		if p.size > 0 {
@@ -109,8 +109,8 @@ func piecesOf(b []byte) (pieces []piece, err error) {
 	return pieces, nil
 }
 
-// savePages keeps a fold, of whose pages only those are stored that are not there:
-// most are, and one that was lost is there again for older folds, too.
+// savePages stores a fold and those of its pages that are not stored yet. Most are; a
+// page that was lost is then available to older folds again.
 func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix string, s snapshot.Saved) (size int, err error) {
 	info, err := stream.Info(ctx, natsjs.WithSubjectFilter(prefix+"page.*"))
 	if err != nil {
@@ -134,7 +134,7 @@ func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix stri
 	case err != nil:
 		return size, fmt.Errorf("saved folds: %w", err)
 	case old.Header.Get(headerDigest) == s.Digest:
-		return size, nil // it is the same
+		return size, nil // already stored
 	default:
 		if err := f.erase(ctx, stream, subject); err != nil {
 			return size, err
@@ -146,7 +146,7 @@ func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix stri
 
 func pageSubject(prefix string, h hash) string { return prefix + "page." + hex.EncodeToString(h[:]) }
 
-// assemble puts a packed fold together. It is empty if a page is not there.
+// assemble joins a packed fold's pieces. The result is empty if a page is missing.
 func (f *Folds) assemble(ctx context.Context, stream natsjs.Stream, prefix string, body []byte) ([]byte, error) {
 	pieces, err := piecesOf(body)
 	if err != nil {
@@ -190,11 +190,11 @@ func (f *Folds) assemble(ctx context.Context, stream natsjs.Stream, prefix strin
 	return state, nil
 }
 
-// get reads messages of subjects that are missing, in one request that any
-// replica may answer, and truncates those that it has got from what is missing.
+// get reads the messages of the missing subjects into got, in one request that any
+// replica may answer, and removes those that it received from missing.
 func (f *Folds) get(ctx context.Context, stream string, missing map[string]bool, got map[string][]byte) error {
 	inbox := f.nc.NewInbox()
-	answers := make(chan *nats.Msg, pageRequest+1) // and the end
+	answers := make(chan *nats.Msg, pageRequest+1) // plus the end marker
 	sub, err := f.nc.ChanSubscribe(inbox, answers)
 	if err != nil {
 		return fmt.Errorf("saved folds: %w", err)
@@ -219,7 +219,7 @@ func (f *Folds) get(ctx context.Context, stream string, missing map[string]bool,
 				subject := m.Header.Get(natsjs.SubjectHeader)
 				got[subject] = m.Data
 				delete(missing, subject)
-			case "204", "404": // the end, or none of them is there
+			case "204", "404": // the end, or no message found
 				return nil
 			default:
 				return fmt.Errorf("saved folds: pages: status %s", status)

@@ -11,9 +11,9 @@ import (
 	"unsafe"
 )
 
-// Decode reads into v, which is zero, what [Encode] has written of a T. Strings
-// and byte slices in it are parts of b, which must not change any more. The
-// error is ErrDamaged; v is of no use then.
+// Decode decodes bytes of [Encode] into v, which must be zero. Strings and byte slices in
+// v are parts of b, which must not change any more. The error is ErrDamaged; v can't be
+// used then.
 func Decode[T any](b []byte, v *T) error {
 	if len(b) < sumSize {
 		return fmt.Errorf("%w: cut", ErrDamaged)
@@ -30,10 +30,10 @@ func Decode[T any](b []byte, v *T) error {
 	return nil
 }
 
-// decoder reads b; after what can't be it reads zeros.
+// decoder reads b; after the first error it reads zeros.
 type decoder struct {
 	b   []byte
-	s   string // the same
+	s   string // b as a string
 	at  int
 	bad bool
 }
@@ -52,7 +52,7 @@ func (d *decoder) byte() byte {
 }
 
 func (d *decoder) uint() uint64 {
-	if d.at < len(d.b) && d.b[d.at] < 0x80 { // most are small
+	if d.at < len(d.b) && d.b[d.at] < 0x80 { // fast path: most numbers are small
 		d.at++
 		return uint64(d.b[d.at-1])
 	}
@@ -70,7 +70,7 @@ func (d *decoder) int() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// take returns where the next n bytes are.
+// take returns the range of the next n bytes.
 func (d *decoder) take(n uint64) (from, to int) {
 	if n > uint64(len(d.b)-d.at) {
 		d.fail()
@@ -81,8 +81,8 @@ func (d *decoder) take(n uint64) (from, to int) {
 	return from, d.at
 }
 
-// count reads how many elements of at least so many bytes follow, one more, or
-// 0 if there is no list.
+// count reads the length of a list whose elements have at least least bytes each; some is
+// false for nil.
 func (d *decoder) count(least int) (n int, some bool) {
 	c := d.uint()
 	if c == 0 {
@@ -177,8 +177,8 @@ func (d *decoder) mapping(v reflect.Value) {
 // leasts has the least sizes of types.
 var leasts sync.Map
 
-// least returns how many bytes a value of a type has at least, and at least one:
-// no more are made room for than there can be.
+// least returns the least size of a value of a type, at least 1, so that no more memory
+// is allocated than the bytes can need.
 func least(t reflect.Type) int {
 	switch t.Kind() {
 	case reflect.Float64:

@@ -1,11 +1,10 @@
-// Package pack writes Go values as bytes that are read many times faster than
-// JSON. What is read has its strings and byte slices in common with the bytes.
+// Package pack encodes Go values in bytes that are decoded many times faster than JSON.
+// The strings and byte slices of a decoded value are parts of the encoded bytes.
 //
-// It is for caches: only a program with the same types reads what was written,
-// see [Schema]. A value is written the same each time, and what only grows at the
-// end of a long list is written so that its beginning stays what it was: the
-// bytes can be cut where [Encode] says, and most pieces of successive states are
-// the same.
+// It is for caches: only a program with the same types can decode a value, see [Schema].
+// The encoding is deterministic. If a long list grows at its end, the encoding of its
+// beginning does not change: the bytes can be cut where [Encode] says, and successive
+// states share most pieces.
 package pack
 
 import (
@@ -19,17 +18,16 @@ import (
 	"strings"
 )
 
-// ErrDamaged says that bytes are not what [Encode] has written of a value of
-// that type.
+// ErrDamaged: bytes are not an encoding by [Encode] of a value of that type.
 var ErrDamaged = errors.New("pack: damaged")
 
 // format is the version of the encoding, as [Schema] returns it.
 const format = 1
 
-// Schema names how values of type T are written, in 16 hexadecimal digits. It
-// panics if T has something that can't be: interfaces, unexported fields, structs
-// of no fields, functions, channels, arrays, complex numbers, keys that are no
-// strings, or a type within itself.
+// Schema identifies the encoding of values of type T, in 16 hexadecimal digits. It panics
+// if T contains a type that can't be encoded: an interface, a struct with unexported
+// fields or no fields, a function, a channel, an array, a complex number, a map whose
+// keys are not strings, or a recursive type.
 func Schema[T any]() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%d ", format)
@@ -38,7 +36,7 @@ func Schema[T any]() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// opaque is a struct of one field that reads and writes itself.
+// opaque is a struct of one field that encodes and decodes itself.
 type opaque interface {
 	encoding.BinaryAppender
 	encoding.BinaryUnmarshaler
@@ -46,8 +44,7 @@ type opaque interface {
 
 var opaqueType = reflect.TypeFor[opaque]()
 
-// isOpaque reports whether values of a struct type are written as the bytes that
-// they have for themselves.
+// isOpaque reports whether values of a struct type encode themselves.
 func isOpaque(t reflect.Type) bool {
 	return t.NumField() == 1 && reflect.PointerTo(t).Implements(opaqueType)
 }

@@ -10,18 +10,18 @@ import (
 	"slices"
 )
 
-// Where values are cut. Elements of long lists are cut after those that their
-// own bytes choose, so that the same elements are cut at the same places
-// regardless of what precedes them.
+// Where values are cut. Long lists are cut after elements whose own bytes select them, so
+// that the same elements are cut at the same places regardless of the elements before
+// them.
 const (
-	// LeastPiece is the least size of a piece of a long list, but for its end, in
-	// bytes.
+	// LeastPiece is the least size of a piece of a long list, in bytes; only the last
+	// piece may be smaller.
 	LeastPiece = 4 << 10
-	// meanPiece is about how many bytes more a piece has.
+	// meanPiece is about how many bytes a piece has in addition, on average.
 	meanPiece = 12 << 10
-	// mostPiece is where one is cut whatever its bytes are.
+	// mostPiece is the size at which a piece is cut whatever its bytes are.
 	mostPiece = 64 << 10
-	// longList is from how many elements on a list has its own pieces.
+	// longList is from how many elements on a list is cut into pieces.
 	longList = 16
 )
 
@@ -30,8 +30,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // sumSize is the size of the checksum at the end.
 const sumSize = 4
 
-// Encode returns v's bytes and where they can be cut, rising. T is one that
-// [Schema] takes.
+// Encode returns v's bytes and the places where they can be cut, rising. T must be a type
+// that [Schema] accepts.
 func Encode[T any](v *T) (b []byte, cuts []int) {
 	var e encoder
 	e.value(reflect.ValueOf(v).Elem())
@@ -42,7 +42,7 @@ func Encode[T any](v *T) (b []byte, cuts []int) {
 type encoder struct {
 	b     []byte
 	cuts  []int
-	begin int // of the piece that is written
+	begin int // of the current piece
 }
 
 func (e *encoder) cut() {
@@ -102,14 +102,14 @@ func (e *encoder) value(v reflect.Value) {
 	}
 }
 
-// cutAt cuts before and after what has so many bytes, if that is long.
+// cutAt cuts before and after a value of that many bytes, if it is long.
 func (e *encoder) cutAt(size int) {
 	if size >= LeastPiece {
 		e.cut()
 	}
 }
 
-// slice writes one more than the length, 0 if it is nil, and what is in it.
+// slice writes the length plus one, or 0 for nil, and the elements.
 func (e *encoder) slice(v reflect.Value) {
 	if v.IsNil() {
 		e.uint(0)
@@ -126,7 +126,7 @@ func (e *encoder) slice(v reflect.Value) {
 	e.list(n, func(i int) { e.value(v.Index(i)) })
 }
 
-// mapping is slice for a map, by rising keys.
+// mapping is slice for a map, sorted by key.
 func (e *encoder) mapping(v reflect.Value) {
 	if v.IsNil() {
 		e.uint(0)
@@ -161,7 +161,7 @@ func (e *encoder) list(n int, element func(int)) {
 	e.cut()
 }
 
-// cutBehind cuts after the element that begins at from, if its bytes say so.
+// cutBehind cuts after the element that begins at from, if its bytes select it.
 func (e *encoder) cutBehind(from int) {
 	size, chosen := uint64(len(e.b)-from), uint64(crc32.Checksum(e.b[from:], castagnoli))
 	piece := len(e.b) - e.begin

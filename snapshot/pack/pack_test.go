@@ -42,9 +42,9 @@ type whole struct {
 	Named map[string]*inner
 }
 
-// TestWhatIsReadIsWhatWasWritten, of any value: what is nil and what is empty,
-// too, and written again it is the same bytes.
-func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
+// TestADecodedValueIsTheEncodedOne, for any value, nil and empty ones included; encoding
+// it again gives the same bytes.
+func TestADecodedValueIsTheEncodedOne(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	c := &quick.Config{MaxCount: 200, Rand: rand.New(rand.NewSource(seed))}
@@ -55,7 +55,7 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 	same(t, whole{Inner: inner{Raw: json.RawMessage{}}})
 }
 
-// randomTree has a state that reads and writes itself.
+// randomTree has a state that encodes and decodes itself.
 func randomTree(r *rand.Rand) (t projector.Tree) {
 	for i := range reflect.TypeFor[projector.Session]().NumField() {
 		field := reflect.ValueOf(&t.Session).Elem().Field(i)
@@ -110,8 +110,8 @@ type table struct {
 	Large string
 }
 
-// TestSuccessiveValuesShareTheirPieces: when a long list grows, or something comes
-// into the middle of a large map, most pieces are those that there were.
+// TestSuccessiveValuesShareTheirPieces: if a long list grows, or a large map gets an
+// entry in its middle, most pieces are unchanged.
 func TestSuccessiveValuesShareTheirPieces(t *testing.T) {
 	v := table{ByID: map[string]row{}, Large: strings.Repeat("large ", 10_000)}
 	rnd := rand.New(rand.NewSource(1))
@@ -150,7 +150,7 @@ func TestSuccessiveValuesShareTheirPieces(t *testing.T) {
 	require.Less(t, fresh, 200<<10)
 }
 
-// TestDamageIsSeen: each byte counts, and so does the type.
+// TestDamageIsSeen: a change of any byte is found, and so is another type.
 func TestDamageIsSeen(t *testing.T) {
 	v := table{Head: 300, Rows: []row{{"a", "text"}, {"b", ""}}}
 	b, _ := pack.Encode(&v)
@@ -180,8 +180,8 @@ func TestWhatCantBeWritten(t *testing.T) {
 
 type list struct{ Next *list }
 
-// FuzzDecode: whatever the bytes are, reading them takes no more room than they
-// may need, and ends.
+// FuzzDecode: decoding any bytes ends, and allocates no more memory than their length
+// justifies.
 func FuzzDecode(f *testing.F) {
 	b, _ := pack.Encode(&projector.Tree{Session: projector.Session{SessionID: "s", Messages: []projector.Message{{Content: "text"}}}})
 	f.Add(b[:len(b)-4])
