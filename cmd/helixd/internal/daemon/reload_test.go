@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/operate"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // rewrite puts another text into a file of writeConfig, after what that began
@@ -98,7 +99,8 @@ func TestReload(t *testing.T) {
 // TestReloadsLoseNoRun: each run comes to its end, by the agents of one moment.
 func TestReloadsLoseNoRun(t *testing.T) {
 	t.Parallel()
-	const reloads, runners, runsEach = 50, 6, 10
+	const runners = 6
+	reloads, runsEach := testkit.Times(50), testkit.Times(10)
 	file := func(version int) string {
 		turn := fmt.Sprintf("{toolCalls: [{name: note, arguments: {version: %[1]d}}]}", version)
 		return fmt.Sprintf("auth: {tokens: [{token: t}]}\nagents:\n  a:\n    model: {provider: scripted, scriptDelay: 2ms, script: [%[1]s, %[1]s, {text: 'version %[2]d'}]}\n"+
