@@ -47,7 +47,7 @@ type Agent struct {
 	// its sub-agents.
 	Hooks *Hooks
 	// Workspace, if set, gives each session files, and maybe commands.
-	Workspace *AgentWorkspace
+	Workspace *Workspace
 	// Approvals are the calls that a person must approve, beside those that the
 	// tools themselves name.
 	Approvals []Approval

@@ -12,7 +12,7 @@ import (
 // Call is what an executing tool knows and may do. It is used by the tool's
 // goroutines until Execute returns.
 type Call struct {
-	Whose
+	SessionInfo
 	RunID    string // the run whose model turn asked for the call
 	ToolName string
 	ID       string // the tool call's id

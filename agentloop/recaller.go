@@ -32,7 +32,7 @@ type Recaller interface {
 
 // RecallRequest is a turn that begins.
 type RecallRequest struct {
-	Whose
+	SessionInfo
 	// Query is the user's message of the turn, or a sub-agent's task; at most
 	// MaxRecallQuery bytes, maybe none.
 	Query string
@@ -40,9 +40,9 @@ type RecallRequest struct {
 	Known []string
 }
 
-// Whose says whose a turn or a call is, for what belongs to one user, one agent
-// or one session tree.
-type Whose struct {
+// SessionInfo names the session of a turn or a call, its agent, and the user and the
+// tenant of its tree.
+type SessionInfo struct {
 	RootSessionID string
 	SessionID     string
 	AgentType     string

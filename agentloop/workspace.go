@@ -7,10 +7,10 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// AgentWorkspace gives an agent files, and maybe commands: each of its sessions
+// Workspace gives an agent files, and maybe commands: each of its sessions
 // has its own workspace, which its model uses by the tools
 // workspace_{operation}. See package workspace.
-type AgentWorkspace struct {
+type Workspace struct {
 	// Name is what it is called, [a-zA-Z0-9_-]{1,64}; empty:
 	// DefaultWorkspaceName.
 	Name string

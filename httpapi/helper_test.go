@@ -154,7 +154,7 @@ func (b broken) Remove(ctx context.Context, root string) (int, error) {
 func coder(kind string) agentloop.Agent {
 	write := scripted.Call{Name: "workspace_write_file", Arguments: json.RawMessage(`{"path":"a","content":"b"}`)}
 	return agentloop.Agent{
-		Name: kind + "-coder", Workspace: &agentloop.AgentWorkspace{Provider: kind},
+		Name: kind + "-coder", Workspace: &agentloop.Workspace{Provider: kind},
 		Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{write}}, {Text: "written"}}, nil),
 	}
 }

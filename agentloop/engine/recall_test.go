@@ -77,10 +77,10 @@ func TestAnAgentIsRemindedOnce(t *testing.T) {
 		require.NoError(t, err)
 		start.Messages = []agentloop.Input{{Content: "And now?"}}
 	}
-	whose := agentloop.Whose{RootSessionID: "s", SessionID: "s", AgentType: "a", UserID: "ada"}
+	info := agentloop.SessionInfo{RootSessionID: "s", SessionID: "s", AgentType: "a", UserID: "ada"}
 	require.Equal(t, []agentloop.RecallRequest{
-		{Whose: whose, Query: "Something to drink?\nPlease."},
-		{Whose: whose, Query: "And now?", Known: []string{"tea"}},
+		{SessionInfo: info, Query: "Something to drink?\nPlease."},
+		{SessionInfo: info, Query: "And now?", Known: []string{"tea"}},
 	}, asked)
 	require.Len(t, seen, 2)
 	const reminder = "What you remember that may matter here:\n- They like tea.\n"

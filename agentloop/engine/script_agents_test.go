@@ -234,7 +234,7 @@ func (g *stage) agent(a scriptAgent) (agentloop.Agent, error) {
 		out.OutputSchema = json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}`)
 	}
 	if w := a.Workspace; w != nil {
-		out.Workspace = &agentloop.AgentWorkspace{Provider: g.shelf.id, Capabilities: w.Capabilities, Approve: w.Approve}
+		out.Workspace = &agentloop.Workspace{Provider: g.shelf.id, Capabilities: w.Capabilities, Approve: w.Approve}
 	}
 	all := g.tools()
 	for _, name := range a.Tools {

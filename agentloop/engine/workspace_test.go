@@ -46,7 +46,7 @@ func coder(words ...string) agentloop.Agent {
 func coding(turns ...scripted.Turn) agentloop.Agent {
 	return agentloop.Agent{
 		Name: "coder", Model: script(turns...),
-		Workspace: &agentloop.AgentWorkspace{Provider: "shelf", Capabilities: shell},
+		Workspace: &agentloop.Workspace{Provider: "shelf", Capabilities: shell},
 	}
 }
 
@@ -86,7 +86,7 @@ func toolResults(s *projector.Tree) map[string]string {
 func TestAWorkspaceThatNobodyMakesIsRefused(t *testing.T) {
 	s := newShelf()
 	s.offer = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
-	agent := func(w agentloop.AgentWorkspace) agentloop.Agent {
+	agent := func(w agentloop.Workspace) agentloop.Agent {
 		return agentloop.Agent{Name: "coder", Model: script(scripted.Turn{Text: "Done."}), Workspace: &w}
 	}
 	loop, err := engine.New(memory.New(), nil, &engine.Options{Workspaces: []workspace.Provider{s}})
@@ -94,15 +94,15 @@ func TestAWorkspaceThatNobodyMakesIsRefused(t *testing.T) {
 	defer loop.Stop()
 	for _, tt := range []struct {
 		name string
-		w    agentloop.AgentWorkspace
+		w    agentloop.Workspace
 		want string
 	}{
-		{"no such kind", agentloop.AgentWorkspace{Provider: "moon"}, `WORKSPACE_WIRING: agent coder: there is no provider "moon" of workspaces; there are: shelf`},
-		{"not offered", agentloop.AgentWorkspace{Provider: "shelf", Capabilities: shell}, "agent coder: the provider shelf of workspaces does not offer shell"},
-		{"unknown", agentloop.AgentWorkspace{Provider: "shelf", Capabilities: []eventlog.WorkspaceCapability{"gpu"}}, "workspace.capabilities[0]: must be fs, shell, code or snapshot"},
-		{"bad name", agentloop.AgentWorkspace{Provider: "shelf", Name: "a b"}, "workspace.name: the name must match"},
-		{"no provider", agentloop.AgentWorkspace{}, "workspace.provider: must not be empty"},
-		{"approval of nothing", agentloop.AgentWorkspace{Provider: "shelf", Approve: []string{"run"}}, "workspace.approve[0]: is no operation of its capabilities"},
+		{"no such kind", agentloop.Workspace{Provider: "moon"}, `WORKSPACE_WIRING: agent coder: there is no provider "moon" of workspaces; there are: shelf`},
+		{"not offered", agentloop.Workspace{Provider: "shelf", Capabilities: shell}, "agent coder: the provider shelf of workspaces does not offer shell"},
+		{"unknown", agentloop.Workspace{Provider: "shelf", Capabilities: []eventlog.WorkspaceCapability{"gpu"}}, "workspace.capabilities[0]: must be fs, shell, code or snapshot"},
+		{"bad name", agentloop.Workspace{Provider: "shelf", Name: "a b"}, "workspace.name: the name must match"},
+		{"no provider", agentloop.Workspace{}, "workspace.provider: must not be empty"},
+		{"approval of nothing", agentloop.Workspace{Provider: "shelf", Approve: []string{"run"}}, "workspace.approve[0]: is no operation of its capabilities"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := engine.New(memory.New(), []agentloop.Agent{agent(tt.w)}, &engine.Options{Workspaces: []workspace.Provider{s}})
@@ -111,10 +111,10 @@ func TestAWorkspaceThatNobodyMakesIsRefused(t *testing.T) {
 			require.EqualError(t, again, err.Error())
 		})
 	}
-	_, err = loop.SetAgents([]agentloop.Agent{agent(agentloop.AgentWorkspace{Provider: "moon"})})
+	_, err = loop.SetAgents([]agentloop.Agent{agent(agentloop.Workspace{Provider: "moon"})})
 	var wiring *agentloop.WorkspaceWiringError
 	require.ErrorAs(t, err, &wiring)
-	_, err = loop.SetAgents([]agentloop.Agent{agent(agentloop.AgentWorkspace{Provider: "shelf", Capabilities: shell})})
+	_, err = loop.SetAgents([]agentloop.Agent{agent(agentloop.Workspace{Provider: "shelf", Capabilities: shell})})
 	var failed *agentloop.WorkspaceFailedError
 	require.ErrorAs(t, err, &failed)
 	_, err = engine.New(memory.New(), nil, &engine.Options{Workspaces: []workspace.Provider{s, newShelf()}})

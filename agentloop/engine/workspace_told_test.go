@@ -216,7 +216,7 @@ func TestAForkWhoseSnapshotIsGone(t *testing.T) {
 		"b", "workspace_write_file", `{"path":"b","content":"2"}`,
 		"c", "workspace_list_files", `{}`,
 	)
-	agent.Workspace = &agentloop.AgentWorkspace{Provider: local.ID}
+	agent.Workspace = &agentloop.Workspace{Provider: local.ID}
 	g := newSpaceRig(t, memory.New(), p, engine.Options{}, agent)
 	g.start("s", "coder", "go")
 	first := g.ended("s").Checkpoints[0].ID

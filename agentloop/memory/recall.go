@@ -28,7 +28,7 @@ var errNoUser = errors.New("nobody has said whose this conversation is: there is
 
 // scopeOf returns the scope of a turn or a call. A session's is the tree's. Users
 // and agents have their own memories in each tenant.
-func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.Whose) (eventlog.MemoryScope, error) {
+func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.SessionInfo) (eventlog.MemoryScope, error) {
 	scope := eventlog.MemoryScope{Kind: kind}
 	switch kind {
 	case eventlog.MemoryOfUser:
@@ -53,7 +53,7 @@ func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.Whose) (eventlog.MemoryS
 // Errors: those of the index and, if that lags, of the log;
 // readmodel.ErrUnavailable also if nothing is found while it is made again.
 func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Policy) ([]eventlog.RecalledMemory, error) {
-	scope, err := scopeOf(p.Scope, req.Whose)
+	scope, err := scopeOf(p.Scope, req.SessionInfo)
 	switch {
 	case errors.Is(err, errNoUser):
 		return nil, nil

@@ -18,9 +18,9 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-func recall(t *testing.T, m *memory.Manager, w agentloop.Whose, p memory.Policy, query string, known ...string) []string {
+func recall(t *testing.T, m *memory.Manager, w agentloop.SessionInfo, p memory.Policy, query string, known ...string) []string {
 	t.Helper()
-	recalled, err := m.Recall(t.Context(), agentloop.RecallRequest{Whose: w, Query: query, Known: known}, p)
+	recalled, err := m.Recall(t.Context(), agentloop.RecallRequest{SessionInfo: w, Query: query, Known: known}, p)
 	require.NoError(t, err)
 	for _, r := range recalled {
 		require.NotEmpty(t, r.MemoryID)
@@ -32,20 +32,20 @@ func recall(t *testing.T, m *memory.Manager, w agentloop.Whose, p memory.Policy,
 func TestRecall(t *testing.T) {
 	m := newManager(t, memory.Options{})
 	ids := save(t, m, "Ada's dog is called Rex.", "Ada is a vegetarian.", "Ada was in the capital of Peru.", "Rex, the dog, barks.")
-	whose := agentloop.Whose{UserID: "ada", SessionID: "s", RootSessionID: "s", AgentType: "a"}
+	info := agentloop.SessionInfo{UserID: "ada", SessionID: "s", RootSessionID: "s", AgentType: "a"}
 	p := memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 2}
 
-	require.Equal(t, []string{"Ada's dog is called Rex.", "Rex, the dog, barks."}, recall(t, m, whose, p, "What is my dog called?"))
-	require.Equal(t, []string{"Rex, the dog, barks."}, recall(t, m, whose, p, "What is my dog called?", ids[0]), "not what is known")
-	require.Equal(t, []string{"Ada is a vegetarian."}, recall(t, m, whose, p, "Do you have vegetarian dishes?"))
-	require.Empty(t, recall(t, m, whose, p, "Is it that the one was there?"), "words that all sentences share")
-	require.Empty(t, recall(t, m, whose, p, "How long do potatoes boil?"))
-	require.Empty(t, recall(t, m, whose, p, " "))
-	require.Empty(t, recall(t, m, whose, memory.Policy{Scope: eventlog.MemoryOfUser}, "dog"), "an agent that is not to be reminded")
-	require.Len(t, recall(t, m, whose, p, strings.Repeat("Rex é ", 4000)+"\xff"), 2, "of a long text its beginning counts")
+	require.Equal(t, []string{"Ada's dog is called Rex.", "Rex, the dog, barks."}, recall(t, m, info, p, "What is my dog called?"))
+	require.Equal(t, []string{"Rex, the dog, barks."}, recall(t, m, info, p, "What is my dog called?", ids[0]), "not what is known")
+	require.Equal(t, []string{"Ada is a vegetarian."}, recall(t, m, info, p, "Do you have vegetarian dishes?"))
+	require.Empty(t, recall(t, m, info, p, "Is it that the one was there?"), "words that all sentences share")
+	require.Empty(t, recall(t, m, info, p, "How long do potatoes boil?"))
+	require.Empty(t, recall(t, m, info, p, " "))
+	require.Empty(t, recall(t, m, info, memory.Policy{Scope: eventlog.MemoryOfUser}, "dog"), "an agent that is not to be reminded")
+	require.Len(t, recall(t, m, info, p, strings.Repeat("Rex é ", 4000)+"\xff"), 2, "of a long text its beginning counts")
 
-	require.Empty(t, recall(t, m, agentloop.Whose{SessionID: "s", RootSessionID: "s", AgentType: "a"}, p, "dog"), "nobody has said who it is")
-	require.Empty(t, recall(t, m, agentloop.Whose{UserID: "bob"}, p, "dog"))
+	require.Empty(t, recall(t, m, agentloop.SessionInfo{SessionID: "s", RootSessionID: "s", AgentType: "a"}, p, "dog"), "nobody has said who it is")
+	require.Empty(t, recall(t, m, agentloop.SessionInfo{UserID: "bob"}, p, "dog"))
 }
 
 // TestRecallFollowsTheIndex: what the index finds by a word that tells something,
@@ -64,7 +64,7 @@ func TestRecallFollowsTheIndex(t *testing.T) {
 	} {
 		save(t, m, content)
 		require.Equal(t, []string{content}, hits(search(t, m, question)), question)
-		require.Equal(t, []string{content}, recall(t, m, agentloop.Whose{UserID: ada.ID}, p, question), question)
+		require.Equal(t, []string{content}, recall(t, m, agentloop.SessionInfo{UserID: ada.ID}, p, question), question)
 	}
 }
 
@@ -77,9 +77,9 @@ func TestScopes(t *testing.T) {
 		_, err := m.Save(t.Context(), memory.Draft{Scope: s, Content: "It is of the " + string(s.Kind)})
 		require.NoError(t, err)
 	}
-	whose := agentloop.Whose{UserID: "u", AgentType: "a", SessionID: "root/child", RootSessionID: "root"}
+	info := agentloop.SessionInfo{UserID: "u", AgentType: "a", SessionID: "root/child", RootSessionID: "root"}
 	for _, kind := range []eventlog.MemoryScopeKind{"user", "agent", "session"} {
-		got := recall(t, m, whose, memory.Policy{Scope: kind, Recall: 9}, "user agent session")
+		got := recall(t, m, info, memory.Policy{Scope: kind, Recall: 9}, "user agent session")
 		require.Equal(t, []string{"It is of the " + string(kind)}, got)
 	}
 }
@@ -87,7 +87,7 @@ func TestScopes(t *testing.T) {
 func TestRecallWithoutItsIndex(t *testing.T) {
 	x := &index{log: logmemory.New(), down: readmodel.ErrUnavailable}
 	m := newManager(t, memory.Options{Index: x})
-	_, err := m.Recall(t.Context(), agentloop.RecallRequest{Whose: agentloop.Whose{UserID: "ada"}, Query: "dog"},
+	_, err := m.Recall(t.Context(), agentloop.RecallRequest{SessionInfo: agentloop.SessionInfo{UserID: "ada"}, Query: "dog"},
 		memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 1})
 	require.ErrorIs(t, err, readmodel.ErrUnavailable)
 }

@@ -57,7 +57,7 @@ func lagsFrom(t *testing.T, log eventlog.Log) lagging {
 // TestAnIndexThatIsBehind is not believed about what is not there any more.
 func TestAnIndexThatIsBehind(t *testing.T) {
 	draft := memory.Draft{Scope: ada, Key: "tea", Content: "Ada likes green tea."}
-	whose, p := agentloop.Whose{UserID: "ada"}, memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3}
+	info, p := agentloop.SessionInfo{UserID: "ada"}, memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3}
 	for name, c := range map[string]struct {
 		meanwhile func(t *testing.T, m *memory.Manager, id string)
 		there     bool
@@ -90,7 +90,7 @@ func TestAnIndexThatIsBehind(t *testing.T) {
 			if c.there {
 				want = append(want, draft.Content)
 			}
-			require.Equal(t, want, recall(t, behind, whose, p, "green tea?"))
+			require.Equal(t, want, recall(t, behind, info, p, "green tea?"))
 			require.Equal(t, want, hits(search(t, behind, "green tea?")))
 			listed, err := behind.List(t.Context(), ada, readmodel.Paging{})
 			require.NoError(t, err)
@@ -115,9 +115,9 @@ func TestRecallWhileTheIndexIsMade(t *testing.T) {
 	log := logmemory.New()
 	save(t, newManager(t, memory.Options{Log: log}), "Ada likes green tea.")
 	m := newManager(t, memory.Options{Log: log, Index: &index{log: log, anew: true}})
-	whose, p := agentloop.Whose{UserID: "ada"}, memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3}
-	require.NotEmpty(t, recall(t, m, whose, p, "green tea?"))
-	_, err := m.Recall(t.Context(), agentloop.RecallRequest{Whose: whose, Query: "dogs"}, p)
+	info, p := agentloop.SessionInfo{UserID: "ada"}, memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3}
+	require.NotEmpty(t, recall(t, m, info, p, "green tea?"))
+	_, err := m.Recall(t.Context(), agentloop.RecallRequest{SessionInfo: info, Query: "dogs"}, p)
 	require.ErrorIs(t, err, readmodel.ErrUnavailable)
 
 	p.Search = true

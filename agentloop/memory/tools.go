@@ -53,7 +53,7 @@ func (m *Manager) saveTool(p Policy) agentloop.Tool {
 		"Remembers something for good, "+reach(p.Scope)+". Save what will matter later: preferences, facts, decisions. "+
 			"Make one call for each thing, and none for what you remember already, or for passwords and other secrets.",
 		func(ctx context.Context, c *agentloop.Call, in saveArguments) (saved, error) {
-			scope, err := scopeOf(p.Scope, c.Whose)
+			scope, err := scopeOf(p.Scope, c.SessionInfo)
 			if err != nil {
 				return saved{}, err
 			}
@@ -121,7 +121,7 @@ func (m *Manager) searchTool(p Policy) agentloop.Tool {
 		"Searches what was remembered "+reach(p.Scope)+", by words and by meaning, best first. "+
 			"Use it when something from earlier may matter that you have not been reminded of.",
 		func(ctx context.Context, c *agentloop.Call, in searchArguments) (remembered, error) {
-			scope, err := scopeOf(p.Scope, c.Whose)
+			scope, err := scopeOf(p.Scope, c.SessionInfo)
 			if err != nil {
 				return remembered{}, err
 			}

@@ -64,21 +64,21 @@ func TestTenantsHaveMemoriesOfTheirOwn(t *testing.T) {
 		agent := agentloop.Agent{Name: "friend"}
 		require.NoError(t, m.Equip(&agent, p))
 		save, search := agent.Tools[0], agent.Tools[1]
-		whose := func(tenant string) agentloop.Whose {
-			return agentloop.Whose{UserID: "ann", AgentType: "friend", SessionID: "s", RootSessionID: "s", Tenant: tenant}
+		info := func(tenant string) agentloop.SessionInfo {
+			return agentloop.SessionInfo{UserID: "ann", AgentType: "friend", SessionID: "s", RootSessionID: "s", Tenant: tenant}
 		}
-		_, err := save.Execute(t.Context(), &agentloop.Call{IdempotencyKey: "k", Whose: whose("red")}, object(`{"content":"the dog is called Rex"}`))
+		_, err := save.Execute(t.Context(), &agentloop.Call{IdempotencyKey: "k", SessionInfo: info("red")}, object(`{"content":"the dog is called Rex"}`))
 		require.NoError(t, err)
 		for tenant, want := range map[string]bool{"red": true, "blue": false, "": false} {
-			found, err := search.Execute(t.Context(), &agentloop.Call{Whose: whose(tenant)}, object(`{"query":"dog"}`))
+			found, err := search.Execute(t.Context(), &agentloop.Call{SessionInfo: info(tenant)}, object(`{"query":"dog"}`))
 			require.NoError(t, err)
 			if !want {
 				require.NotContains(t, fmt.Sprint(found), "Rex", "%s of %q", kind, tenant)
-				require.Empty(t, recall(t, m, whose(tenant), p, "dog"), "%s of %q", kind, tenant)
+				require.Empty(t, recall(t, m, info(tenant), p, "dog"), "%s of %q", kind, tenant)
 				continue
 			}
 			require.Contains(t, fmt.Sprint(found), "Rex")
-			require.Equal(t, []string{"the dog is called Rex"}, recall(t, m, whose(tenant), p, "dog"))
+			require.Equal(t, []string{"the dog is called Rex"}, recall(t, m, info(tenant), p, "dog"))
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestACallThatIsMadeAgain(t *testing.T) {
 	var agent agentloop.Agent
 	agent.Name = "friend"
 	require.NoError(t, m.Equip(&agent, memory.Policy{Scope: eventlog.MemoryOfUser, Save: true}))
-	c := &agentloop.Call{ID: "c", IdempotencyKey: "run:c", Whose: agentloop.Whose{UserID: "ada", SessionID: "s"}}
+	c := &agentloop.Call{ID: "c", IdempotencyKey: "run:c", SessionInfo: agentloop.SessionInfo{UserID: "ada", SessionID: "s"}}
 	var before any
 	for range 3 {
 		answer, err := agent.Tools[0].Execute(t.Context(), c, object(`{"content":"Ada likes tea."}`))
@@ -231,7 +231,7 @@ func TestACallThatIsStopped(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, gone)
 		defer cancel()
 		began := time.Now()
-		_, err := agent.Tools[0].Execute(ctx, &agentloop.Call{IdempotencyKey: "k", Whose: agentloop.Whose{UserID: "ada", SessionID: "s"}}, object(`{"content":"x"}`))
+		_, err := agent.Tools[0].Execute(ctx, &agentloop.Call{IdempotencyKey: "k", SessionInfo: agentloop.SessionInfo{UserID: "ada", SessionID: "s"}}, object(`{"content":"x"}`))
 		require.ErrorIs(t, err, gone)
 		require.Equal(t, time.Minute, time.Since(began))
 	})

@@ -255,7 +255,7 @@ func (v *verifier) route(s *projector.Session, call projector.Call) decide.Route
 	def := v.defs[s.AgentType]
 	return decide.RouteOf(def, call, func() bool {
 		c := agentloop.NewCall(agentloop.Call{
-			Whose: agentloop.Whose{
+			SessionInfo: agentloop.SessionInfo{
 				RootSessionID: v.tree.SessionID, SessionID: s.SessionID, AgentType: s.AgentType, UserID: v.tree.UserID,
 				Tenant: v.tree.Tenant,
 			},

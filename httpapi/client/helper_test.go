@@ -114,7 +114,7 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 		{Name: "asker", Tools: []agentloop.Tool{removing}, Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "rm", Name: "remove", Arguments: json.RawMessage(`{"path":"/x"}`)}}}, {Text: "removed"},
 		}, nil)},
-		{Name: "coder", Workspace: &agentloop.AgentWorkspace{Provider: inmemory.ID}, Model: scripted.New([]scripted.Turn{
+		{Name: "coder", Workspace: &agentloop.Workspace{Provider: inmemory.ID}, Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{Name: "workspace_write_file", Arguments: json.RawMessage(`{"path":"a","content":"b"}`)}}}, {Text: "written"},
 		}, nil)},
 	}, &engine.Options{Workspaces: []workspace.Provider{inmemory.New(nil)}})

@@ -15,7 +15,7 @@ var workspaceCapabilities = []eventlog.WorkspaceCapability{
 }
 
 // addWorkspace gives an agent the tools of its workspace.
-func (d *Agent) addWorkspace(w agentloop.AgentWorkspace) {
+func (d *Agent) addWorkspace(w agentloop.Workspace) {
 	if w.Name == "" {
 		w.Name = agentloop.DefaultWorkspaceName
 	}

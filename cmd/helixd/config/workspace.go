@@ -62,12 +62,12 @@ func (a Agent) Space() *Workspace {
 }
 
 // workspaceOf is an agent's workspace as the engine takes it, nil if it has none.
-func workspaceOf(a Agent) *agentloop.AgentWorkspace {
+func workspaceOf(a Agent) *agentloop.Workspace {
 	w := a.Space()
 	if w == nil {
 		return nil
 	}
-	return &agentloop.AgentWorkspace{
+	return &agentloop.Workspace{
 		Name: w.Name, Provider: w.Provider, Capabilities: w.EventCapabilities(), Approve: w.Approve, HostNetwork: w.Network == NetworkHost,
 	}
 }

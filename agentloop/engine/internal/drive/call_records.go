@@ -17,7 +17,7 @@ import (
 func (t *task) newCall(stepID string, call projector.Call) *toolCall {
 	c := &toolCall{r: t, step: t.step(), stepID: stepID}
 	c.Call = agentloop.NewCall(agentloop.Call{
-		Whose: t.whose(), RunID: call.RunID, ToolName: call.Name, ID: call.ID,
+		SessionInfo: t.sessionInfo(), RunID: call.RunID, ToolName: call.Name, ID: call.ID,
 		IdempotencyKey: t.root + ":" + call.RunID + ":" + call.ID,
 	}, c)
 	if a := call.Answer; a != nil && (a.Kind == eventlog.SubmitClientResult || a.Kind == eventlog.SubmitApproval) {

@@ -21,7 +21,7 @@ type filesOf struct {
 
 func (f filesOf) ID() workspace.Session { return workspace.Session{Root: f.root, ID: f.session} }
 
-func (f filesOf) Workspace() *agentloop.AgentWorkspace {
+func (f filesOf) Workspace() *agentloop.Workspace {
 	if f.def == nil {
 		return nil
 	}

@@ -41,7 +41,7 @@ func (t *task) recall(ctx context.Context) error {
 }
 
 func (t *task) recallRequest() agentloop.RecallRequest {
-	req := agentloop.RecallRequest{Whose: t.whose()}
+	req := agentloop.RecallRequest{SessionInfo: t.sessionInfo()}
 	t.look(func(s *projector.Session) {
 		if s.Turn == nil { // it was just taken back
 			return

@@ -270,10 +270,10 @@ func (t *task) look(f func(s *projector.Session)) {
 	f(t.tree.Get(t.session))
 }
 
-func (t *task) whose() agentloop.Whose {
+func (t *task) sessionInfo() agentloop.SessionInfo {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return agentloop.Whose{
+	return agentloop.SessionInfo{
 		RootSessionID: t.root, SessionID: t.session, AgentType: t.tree.Get(t.session).AgentType, UserID: t.tree.UserID,
 		Tenant: t.tree.Tenant,
 	}

@@ -30,7 +30,7 @@ var (
 type Session interface {
 	ID() workspace.Session
 	// Workspace is what the session's agent has; nil: none, or the agent is not here.
-	Workspace() *agentloop.AgentWorkspace
+	Workspace() *agentloop.Workspace
 	// Recorded is what the log knows of the workspace now; nil: it was never used.
 	Recorded() *projector.Workspace
 	// Append appends facts. It fails with eventlog.ErrStale if still, which may be
