@@ -200,7 +200,7 @@ func TestNATSStaysAtTheEdge(t *testing.T) {
 	for _, p := range listed(t) {
 		for _, i := range p.Imports {
 			if within(i, client) {
-				require.True(t, within(p.folder(), "eventlog/jetstream", "snapshot/jetstream", "agentloop/queue", "agentloop/workspace/objects", "embed", "cmd/helixd"), "%s imports %s", p.folder(), i)
+				require.True(t, within(p.folder(), "eventlog/jetstream", "snapshot/jetstream", "agentloop/worklist", "agentloop/workspace/objects", "embed", "cmd/helixd"), "%s imports %s", p.folder(), i)
 			}
 			if within(i, server) {
 				require.True(t, within(p.folder(), "embed"), "%s imports %s", p.folder(), i)
@@ -229,7 +229,7 @@ func TestMetricsStayWhereThingsHappen(t *testing.T) {
 		for _, i := range p.Imports {
 			if within(i, "github.com/prometheus") {
 				require.True(t, slices.Contains([]string{
-					"eventlog/jetstream", "eventlog/jetstream/internal/metrics", "snapshot", "agentloop/engine", "agentloop/engine/internal/metrics", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd/internal/daemon",
+					"eventlog/jetstream", "eventlog/jetstream/internal/metrics", "snapshot", "agentloop/engine", "agentloop/engine/internal/metrics", "agentloop/memory", "agentloop/worklist", "httpapi", "cmd/helixd/internal/daemon",
 				}, p.folder()), "%s imports %s", p.folder(), i)
 			}
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
@@ -100,7 +100,7 @@ func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
 		runs, err = strconv.Atoi(s)
 		require.NoError(t, err)
 	}
-	for _, stream := range []string{queue.Stream, "HELIX_LOG_0"} {
+	for _, stream := range []string{worklist.Stream, "HELIX_LOG_0"} {
 		t.Run(stream, func(t *testing.T) {
 			taken := takenOver(t, stream, runs)
 			if len(taken) > 0 {

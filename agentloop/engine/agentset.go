@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -14,8 +15,8 @@ import (
 // is driven with the old ones any more. An error means that one is
 // ill-defined, as with New, and nothing has changed.
 //
-// With an [agentloop.Queue], other nodes are to be told which agents are here now: see
-// queue.Queue.Rehost.
+// With an [agentloop.Worklist], other nodes are to be told which agents are here now: see
+// worklist.Worklist.Rehost.
 func (l *Loop) SetAgents(agents []agentloop.Agent) (unused <-chan struct{}, err error) {
 	next, err := plan.Compile(agents)
 	if err == nil {
@@ -40,4 +41,13 @@ func (l *Loop) AgentTypes() []string {
 	names := slices.AppendSeq([]string{}, maps.Keys(l.agents.Defs())) // an empty list is shown as one
 	slices.Sort(names)
 	return names
+}
+
+// InitialState returns the initial state of an agent that this node hosts.
+func (l *Loop) InitialState(agentType string) (state json.RawMessage, hosted bool) {
+	def := l.agents.Defs()[agentType]
+	if def == nil {
+		return nil, false
+	}
+	return def.InitialState, true
 }

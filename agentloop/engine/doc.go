@@ -62,7 +62,7 @@
 //
 // # Many nodes
 //
-// With an [agentloop.Queue], loops on several nodes share one log. A tree that has
+// With an [agentloop.Worklist], loops on several nodes share one log. A tree that has
 // work is on a list, from before that work is appended until the tree is idle; the
 // list only says where to look. The last claim in a tree's log names the node that
 // drives it. Another node asks that node whether it still does: if it answers, it

@@ -35,10 +35,10 @@ type Options struct {
 	NewID  func() string    // unique for all time; nil: ULIDs
 	// States folds the log; nil: a store without saved folds.
 	States *snapshot.Store
-	// Queue, if set, is shared by the nodes of one log: runs of a node that dies
+	// Worklist, if set, is shared by the nodes of one log: runs of a node that dies
 	// continue at another one, or here after a restart. Without it a run continues
 	// on this node when a request asks for it, regardless of the node that drove it.
-	Queue agentloop.Queue
+	Worklist agentloop.Worklist
 	// RetryDelay is the pause before a failed model call is repeated; it
 	// doubles each time, up to 30 s. 0: DefaultRetryDelay.
 	RetryDelay time.Duration
@@ -110,14 +110,14 @@ func New(log eventlog.Log, agents []agentloop.Agent, options *Options) (*Loop, e
 		files: &files.Files{Providers: providers, Logger: o.Logger, Metrics: o.Metrics},
 	}
 	l.requests = &request.Core{
-		Log: log, States: l.states, Agents: l.agents, Clock: l.clock, Queue: o.Queue, Quota: o.Quota, Logger: o.Logger,
+		Log: log, States: l.states, Agents: l.agents, Clock: l.clock, Worklist: o.Worklist, Quota: o.Quota, Logger: o.Logger,
 	}
 	host := &drive.Host{ // of the trees that are driven
-		Clock: l.clock, Log: log, Node: o.Node, Shared: o.Queue != nil, Logger: o.Logger, Metrics: o.Metrics,
+		Clock: l.clock, Log: log, Node: o.Node, Shared: o.Worklist != nil, Logger: o.Logger, Metrics: o.Metrics,
 		Quota: o.Quota, RetryDelay: o.RetryDelay, Tracer: o.Tracer, TraceContent: o.TraceContent,
 		Files: l.files, Goroutines: &l.wg,
 	}
-	l.node = node.New(host, l.states, o.Queue, l.agents, l.requests.TellSuperseded)
+	l.node = node.New(host, l.states, o.Worklist, l.agents, l.requests.TellSuperseded)
 	l.requests.Node = l.node
 	l.TimeTravel, l.Admin = timetravel.New(l.requests, l.files), admin.New(l.requests, l.files)
 	return l, nil
@@ -161,16 +161,22 @@ func (l *Loop) Live(session string) bool { return l.node.Live(session) }
 // Driven reports whether a node drives the tree.
 func (l *Loop) Driven(ctx context.Context, t *projector.Tree) bool { return l.node.Driven(ctx, t) }
 
+// Executing reports whether the root's run continues: it is open, and a node
+// drives it.
+func (l *Loop) Executing(ctx context.Context, t *projector.Tree) bool {
+	return l.node.Executing(ctx, t)
+}
+
 // Holds reports whether this node drives the session, or is about to. One that
 // drives it looks at its log once more before it releases the tree, and takes over the
 // ticket, unless that is 0.
 func (l *Loop) Holds(session string, ticket uint64) bool { return l.node.Holds(session, ticket) }
 
-// TakeUp drives a tree that is on the list, if it has work that no other node does.
+// Offer drives a tree that is on the list, if it has work that no other node does.
 // known reports that what was to be appended when the ticket was given is in the
 // log, or never will be.
-func (l *Loop) TakeUp(session string, ticket uint64, known bool) {
-	l.node.TakeUp(session, ticket, known)
+func (l *Loop) Offer(session string, ticket uint64, known bool) {
+	l.node.Offer(session, ticket, known)
 }
 
 // Drain hands this node's runs over to other nodes, each at the end of its step, so

@@ -174,7 +174,7 @@ func TestMetricsOfATakeover(t *testing.T) {
 	first.start("s", "a", "go")
 	<-hangs
 	require.Contains(t, scraped(t, lost), `helixd_runs_driven 1`)
-	second.loop.TakeUp("s", 1, true)
+	second.loop.Offer("s", 1, true)
 	released(t, first.loop)
 	second.ended("s")
 	released(t, second.loop)

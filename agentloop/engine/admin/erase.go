@@ -55,10 +55,10 @@ func (a *Admin) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 			err = nil
 		}
 	}
-	if a.requests.Queue == nil || err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+	if a.requests.Worklist == nil || err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return e, err
 	}
-	if ferr := a.requests.Queue.Forget(ctx, session); ferr != nil {
+	if ferr := a.requests.Worklist.Forget(ctx, session); ferr != nil {
 		e.Pending = err == nil
 		return e, errors.Join(err, ferr)
 	}

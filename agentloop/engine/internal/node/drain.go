@@ -34,7 +34,7 @@ func (n *Node) Draining() bool {
 
 // HandsOver reports whether an agent's runs shall continue elsewhere.
 func (n *Node) HandsOver(agentType string) bool {
-	return n.Draining() && n.queue != nil && n.queue.Hosted(agentType)
+	return n.Draining() && n.worklist != nil && n.worklist.Hosted(agentType)
 }
 
 func (n *Node) driven() int {

@@ -12,7 +12,7 @@ import (
 )
 
 // hold claims the session's tree and drives it until it is idle. Without a
-// queue it takes the tree from any node if there is a request for it,
+// work list it takes the tree from any node if there is a request for it,
 // with one only from a silent node; and it resumes only a tree that no
 // other node has claimed since.
 func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err error) {

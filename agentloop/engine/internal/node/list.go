@@ -19,7 +19,7 @@ func (n *Node) Announce(ctx context.Context, agentType, session string) (ticket 
 	if why := n.host.Log.Info().Refuses; why != "" {
 		return 0, func() {}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
-	if n.queue == nil {
+	if n.worklist == nil {
 		return 0, func() {}, nil
 	}
 	n.mu.Lock()
@@ -32,7 +32,7 @@ func (n *Node) Announce(ctx context.Context, agentType, session string) (ticket 
 			delete(n.asked, session)
 		}
 	}
-	if ticket, err = n.queue.Put(ctx, agentType, session); err != nil {
+	if ticket, err = n.worklist.Announce(ctx, agentType, session); err != nil {
 		done()
 		return 0, func() {}, err
 	}
@@ -59,10 +59,10 @@ func (n *Node) Driven(ctx context.Context, t *projector.Tree) bool {
 	switch {
 	case n.Live(t.SessionID):
 		return true
-	case n.queue == nil || t.Claim == nil || t.Claim.Node == n.host.Node:
+	case n.worklist == nil || t.Claim == nil || t.Claim.Node == n.host.Node:
 		return false
 	}
-	return n.queue.Holds(ctx, t.Claim.Node, t.SessionID, 0)
+	return n.worklist.Holds(ctx, t.Claim.Node, t.SessionID, 0)
 }
 
 // Executing reports whether the root's run continues: it is open, and a node
@@ -72,18 +72,18 @@ func (n *Node) Executing(ctx context.Context, t *projector.Tree) bool {
 }
 
 // DrivenElsewhere reports whether another node may be driving the tree. Without
-// a queue, it may.
+// a work list, it may.
 func (n *Node) DrivenElsewhere(ctx context.Context, t *projector.Tree) bool {
 	if n.Live(t.SessionID) {
 		return false
 	}
-	return n.queue == nil || n.Driven(ctx, t)
+	return n.worklist == nil || n.Driven(ctx, t)
 }
 
-// TakeUp drives a tree that is on the list, if it has work that no other
+// Offer drives a tree that is on the list, if it has work that no other
 // node does. known says that what was to be appended when the ticket was
 // given is in the log, or never will be.
-func (n *Node) TakeUp(session string, ticket uint64, known bool) {
+func (n *Node) Offer(session string, ticket uint64, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.live[session] != nil || n.asked[session] > 0 || n.Draining() {
@@ -106,7 +106,7 @@ func (n *Node) agree(run *drivenTree) {
 // then looks at the log again.
 func (n *Node) heldElsewhere(ctx context.Context, t *projector.Tree, run *drivenTree) bool {
 	c := t.Claim
-	if n.queue == nil || c == nil || c.Node == n.host.Node {
+	if n.worklist == nil || c == nil || c.Node == n.host.Node {
 		return false
 	}
 	n.mu.Lock()
@@ -119,7 +119,7 @@ func (n *Node) heldElsewhere(ctx context.Context, t *projector.Tree, run *driven
 	if force {
 		return false
 	}
-	return n.queue.Holds(ctx, c.Node, t.SessionID, ticket)
+	return n.worklist.Holds(ctx, c.Node, t.SessionID, ticket)
 }
 
 // removeTimeout bounds how long a node tries to take a tree off the list. One
@@ -128,12 +128,12 @@ const removeTimeout = 10 * time.Second
 
 // remove takes a tree that is idle off the list.
 func (n *Node) remove(session string, run *drivenTree) {
-	if n.queue == nil || len(run.tickets) == 0 || n.host.Log.Info().RefusesErasure != "" {
+	if n.worklist == nil || len(run.tickets) == 0 || n.host.Log.Info().RefusesErasure != "" {
 		return // what stays on the list is found to be idle later
 	}
 	ctx, cancel := context.WithTimeout(n.Ctx, removeTimeout)
 	defer cancel()
-	if err := n.queue.Remove(ctx, run.tickets); err != nil && n.Ctx.Err() == nil {
+	if err := n.worklist.Remove(ctx, run.tickets); err != nil && n.Ctx.Err() == nil {
 		n.host.Logger.Warn("an idle session tree stays on the work list", eventlog.LogSession, session, eventlog.LogRun, run.id, "error", err)
 	}
 }

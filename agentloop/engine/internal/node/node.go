@@ -18,12 +18,12 @@ import (
 
 // Node is this node's part in driving trees.
 type Node struct {
-	Ctx    context.Context // ends with ErrStopping
-	stop   context.CancelCauseFunc
-	host   *drive.Host
-	states *snapshot.Store
-	queue  agentloop.Queue // nil: no other node shares the log
-	agents *Agents
+	Ctx      context.Context // ends with ErrStopping
+	stop     context.CancelCauseFunc
+	host     *drive.Host
+	states   *snapshot.Store
+	worklist agentloop.Worklist // nil: no other node shares the log
+	agents   *Agents
 	// superseded notifies a session's clients that another node drives its run.
 	superseded func(session, run string)
 
@@ -39,9 +39,9 @@ type Node struct {
 	taking   chan struct{} // places for trees from the list that are being folded
 }
 
-func New(h *drive.Host, states *snapshot.Store, queue agentloop.Queue, agents *Agents, superseded func(session, run string)) *Node {
+func New(h *drive.Host, states *snapshot.Store, list agentloop.Worklist, agents *Agents, superseded func(session, run string)) *Node {
 	n := &Node{
-		host: h, states: states, queue: queue, agents: agents, superseded: superseded,
+		host: h, states: states, worklist: list, agents: agents, superseded: superseded,
 		live: map[string]*drivenTree{}, requested: map[string]*requestHooks{}, asked: map[string]int{},
 		drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 	}
@@ -145,7 +145,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 			rests = true
 			log.Info("run stopped: the session was erased")
 		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, agentloop.ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
-			n.queue == nil && (errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck)):
+			n.worklist == nil && (errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck)):
 			rests = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
 			log.Error("run stopped", "error", err)
 		default:
@@ -176,7 +176,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 			case rests && run.agreed:
 				n.remove(session, run)
 			case errors.Is(err, drive.ErrHandedOver):
-				n.queue.Wake(run.agent, session)
+				n.worklist.Wake(run.agent, session)
 			}
 			return
 		}

@@ -20,14 +20,14 @@ import (
 
 // Core is what all requests of a node use. Queue and Quota may be nil.
 type Core struct {
-	Log    eventlog.Log
-	States *snapshot.Store
-	Agents *node.Agents
-	Node   *node.Node
-	Clock  record.Clock
-	Queue  agentloop.Queue
-	Quota  *quota.Quota
-	Logger *slog.Logger
+	Log      eventlog.Log
+	States   *snapshot.Store
+	Agents   *node.Agents
+	Node     *node.Node
+	Clock    record.Clock
+	Worklist agentloop.Worklist
+	Quota    *quota.Quota
+	Logger   *slog.Logger
 }
 
 // Started names the run that a request began or found.
@@ -54,10 +54,10 @@ func (c *Core) InitialState(ctx context.Context, agentType string) (state json.R
 	if def := c.Agents.Defs()[agentType]; def != nil {
 		return def.InitialState, nil
 	}
-	if c.Queue == nil || agentType == "" {
+	if c.Worklist == nil || agentType == "" {
 		return nil, agentloop.ErrUnknownAgent
 	}
-	state, hosted, err := c.Queue.Agent(ctx, agentType)
+	state, hosted, err := c.Worklist.Agent(ctx, agentType)
 	if err == nil && !hosted {
 		err = agentloop.ErrUnknownAgent
 	}
@@ -83,10 +83,10 @@ func (c *Core) DispatchAsked(ctx context.Context, t *projector.Tree, ticket uint
 // holds it, by this one, or by another one if its agent is not here.
 func (c *Core) Dispatch(t *projector.Tree, ticket uint64) {
 	elsewhere := c.Node.HandsOver(t.AgentType) || c.Agents.Defs()[t.AgentType] == nil && !decide.Aborting(&t.Session)
-	if elsewhere && c.Queue != nil && !c.Node.Live(t.SessionID) {
+	if elsewhere && c.Worklist != nil && !c.Node.Live(t.SessionID) {
 		c.Node.ForgetRequest(t.SessionID)
-		if claim := t.Claim; claim == nil || !c.Queue.Holds(c.Node.Ctx, claim.Node, t.SessionID, ticket) {
-			c.Queue.Wake(t.AgentType, t.SessionID)
+		if claim := t.Claim; claim == nil || !c.Worklist.Holds(c.Node.Ctx, claim.Node, t.SessionID, ticket) {
+			c.Worklist.Wake(t.AgentType, t.SessionID)
 		}
 		return
 	}

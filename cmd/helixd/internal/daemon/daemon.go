@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
-	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
@@ -160,7 +160,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(between.Close)
-	runs, err := queue.Open(ctx, between, queue.Options{Node: node, Replicas: c.NATS.Replicas, Logger: log, Metrics: measured.queue})
+	runs, err := worklist.Open(ctx, between, worklist.Options{Node: node, Replicas: c.NATS.Replicas, Logger: log, Metrics: measured.worklist})
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	loop, err := engine.New(store, agents, &engine.Options{
-		Node: node, Logger: log, States: states, Queue: runs, RetryDelay: c.ModelRetryDelay, ExpireAfter: c.Sessions.ExpireAfter,
+		Node: node, Logger: log, States: states, Worklist: runs, RetryDelay: c.ModelRetryDelay, ExpireAfter: c.Sessions.ExpireAfter,
 		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop, Workspaces: workspaces, Quota: limits,
 	})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
-	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
@@ -19,7 +19,7 @@ type metrics struct {
 	gatherer prometheus.Gatherer // nil: there is nothing to show
 	log      *jetstream.Metrics
 	folds    *snapshot.Metrics
-	queue    *queue.Metrics
+	worklist *worklist.Metrics
 	loop     *engine.Metrics
 	memory   *memory.Metrics
 	http     *httpapi.Metrics
@@ -46,7 +46,7 @@ func register(reg prometheus.Registerer) metrics {
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "goversion": b.Go},
 	}).Set(1)
 	return metrics{
-		log: jetstream.NewMetrics(reg), folds: snapshot.NewMetrics(reg), queue: queue.NewMetrics(reg),
+		log: jetstream.NewMetrics(reg), folds: snapshot.NewMetrics(reg), worklist: worklist.NewMetrics(reg),
 		loop: engine.NewMetrics(reg), memory: memory.NewMetrics(reg), http: httpapi.NewMetrics(reg), state: newStateMetrics(reg),
 	}
 }

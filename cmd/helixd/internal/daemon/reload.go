@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
-	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
@@ -28,7 +28,7 @@ type reloader struct {
 	started  *config.Config // what the daemon was started with
 	mcp      *agentconfig.MCPServers
 	loop     *engine.Loop
-	runs     *queue.Queue
+	runs     *worklist.Worklist
 	api      *httpapi.Server // before requests are taken
 	models   *sqlite.Models  // nil: this node keeps none
 	memories *memory.Manager // nil: there are none

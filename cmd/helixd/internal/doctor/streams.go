@@ -3,7 +3,7 @@ package doctor
 import (
 	"fmt"
 
-	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
@@ -26,7 +26,7 @@ func neighbours(partitions int) (all []doctor.Neighbour) {
 		})
 	}
 	return append(all, doctor.Neighbour{
-		Name: queue.Stream, Subjects: []string{"helix.runs.*.*"},
+		Name: worklist.Stream, Subjects: []string{"helix.runs.*.*"},
 		API: []string{"STREAM.MSG.GET", "STREAM.MSG.DELETE"},
 	})
 }

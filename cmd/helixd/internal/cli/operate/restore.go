@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
-	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
@@ -148,7 +148,7 @@ func (c restoreCmd) open(p *flags.Process) (*restoring, error) {
 // from which daemons take them up.
 func (r *restoring) restore(ctx context.Context, in io.Reader) (done backup.Summary, working int, err error) {
 	var to *restore.Restorer
-	var runs *queue.Queue
+	var runs *worklist.Worklist
 	defer func() {
 		if runs != nil {
 			runs.Close()
@@ -165,12 +165,12 @@ func (r *restoring) restore(ctx context.Context, in io.Reader) (done backup.Summ
 		if err != nil {
 			return t, err
 		}
-		if runs, err = queue.Open(ctx, r.nc, queue.Options{Node: "restore-" + ulid.Make().String(), Replicas: r.replicas}); err != nil {
+		if runs, err = worklist.Open(ctx, r.nc, worklist.Options{Node: "restore-" + ulid.Make().String(), Replicas: r.replicas}); err != nil {
 			return t, err
 		}
 		return backup.Target{Sessions: to, Folds: folds, Work: func(agentType, session string) error {
 			working++
-			_, err := runs.Put(ctx, agentType, session)
+			_, err := runs.Announce(ctx, agentType, session)
 			return err
 		}}, nil
 	})

@@ -1,4 +1,4 @@
-package queue_test
+package worklist_test
 
 import (
 	"strings"

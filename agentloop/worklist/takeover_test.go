@@ -1,4 +1,4 @@
-package queue_test
+package worklist_test
 
 import (
 	"context"
@@ -109,7 +109,7 @@ func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	b := s.node("b", twoSteps(false))
-	_, err := b.queue.Put(t.Context(), "teller", "never")
+	_, err := b.list.Announce(t.Context(), "teller", "never")
 	require.NoError(t, err)
 	entry := func(f eventlog.Fact) eventlog.Entry {
 		e, err := eventlog.NewFact("s", f, eventlog.Labels{Run: "r"})
@@ -123,7 +123,7 @@ func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
 		entry(&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base}),
 	})
 	require.NoError(t, err)
-	_, err = b.queue.Put(t.Context(), "teller", "s") // after it, or a slow test would look like one that never came
+	_, err = b.list.Announce(t.Context(), "teller", "s") // after it, or a slow test would look like one that never came
 	require.NoError(t, err)
 	s.until("s", completed)
 	_, err = s.log.Head(t.Context(), "never")

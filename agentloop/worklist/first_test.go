@@ -1,4 +1,4 @@
-package queue_test
+package worklist_test
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ func TestFirst(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			for i, n := range nodes[want:] {
-				if n.queue.First() != (i == 0) {
+				if n.list.First() != (i == 0) {
 					return false
 				}
 			}
@@ -30,8 +30,8 @@ func TestFirst(t *testing.T) {
 	only(0)
 	nodes[0].die()
 	only(1)
-	require.False(t, nodes[0].queue.First(), "a dead one hears not even itself")
-	nodes[1].queue.Leave()
-	require.False(t, nodes[1].queue.First())
+	require.False(t, nodes[0].list.First(), "a dead one hears not even itself")
+	nodes[1].list.Leave()
+	require.False(t, nodes[1].list.First())
 	only(2)
 }

@@ -1,4 +1,4 @@
-package queue
+package worklist
 
 import (
 	"encoding/json"
@@ -48,55 +48,55 @@ type peer struct {
 }
 
 // say announces this node to all others.
-func (q *Queue) say(s state) {
-	q.mu.Lock()
-	gone := q.gone
-	if q.gone = gone || s == stateGone; q.leaving && s != stateGone {
+func (l *Worklist) say(s state) {
+	l.mu.Lock()
+	gone := l.gone
+	if l.gone = gone || s == stateGone; l.leaving && s != stateGone {
 		s = stateLeaving
 	}
-	q.mu.Unlock()
+	l.mu.Unlock()
 	if gone {
 		return
 	}
-	text, _ := json.Marshal(word{Node: q.opts.Node, Instance: q.instance, Agents: q.loop.AgentTypes(), State: s})
-	if err := q.nc.Publish(allSubject, text); err != nil && !q.nc.IsClosed() {
-		q.opts.Logger.Warn("can't announce this node to the others", "error", err)
+	text, _ := json.Marshal(word{Node: l.opts.Node, Instance: l.instance, Agents: l.loop.AgentTypes(), State: s})
+	if err := l.nc.Publish(allSubject, text); err != nil && !l.nc.IsClosed() {
+		l.opts.Logger.Warn("can't announce this node to the others", "error", err)
 	}
 }
 
 // hear records a node's announcement.
-func (q *Queue) hear(m *nats.Msg) {
+func (l *Worklist) hear(m *nats.Msg) {
 	var w word
 	if json.Unmarshal(m.Data, &w) != nil || w.Node == "" {
 		return
 	}
-	if w.State == stateHello && w.Node != q.opts.Node {
-		defer q.say(stateHere)
+	if w.State == stateHello && w.Node != l.opts.Node {
+		defer l.say(stateHere)
 	}
 	now := time.Now()
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
-	case w.Node == q.opts.Node && w.Instance != q.instance:
-		q.opts.Logger.Error("two processes have one node name: their runs are not safe from each other", "node", w.Node)
-	case w.Node == q.opts.Node:
-		if now.Sub(q.heard) > suspectAfter { // others may have been heard no more than this one
-			for _, p := range q.peers {
+	case w.Node == l.opts.Node && w.Instance != l.instance:
+		l.opts.Logger.Error("two processes have one node name: their runs are not safe from each other", "node", w.Node)
+	case w.Node == l.opts.Node:
+		if now.Sub(l.heard) > suspectAfter { // others may have been heard no more than this one
+			for _, p := range l.peers {
 				p.heard = now
 			}
 		}
-		q.heard = now
+		l.heard = now
 	case w.State == stateGone:
-		delete(q.peers, w.Node)
-		q.lookSoon()
+		delete(l.peers, w.Node)
+		l.lookSoon()
 	default:
-		p := q.peers[w.Node]
+		p := l.peers[w.Node]
 		if p == nil {
 			p = &peer{}
-			q.peers[w.Node] = p
+			l.peers[w.Node] = p
 		}
 		if leaving := w.State == stateLeaving; leaving && !p.leaving {
-			q.lookSoon()
+			l.lookSoon()
 		}
 		p.agents, p.heard, p.leaving = w.Agents, now, w.State == stateLeaving
 	}
@@ -104,30 +104,30 @@ func (q *Queue) hear(m *nats.Msg) {
 
 // judge finds nodes that have died. A node that does not even receive its own announcements
 // can't judge others.
-func (q *Queue) judge() {
+func (l *Worklist) judge() {
 	now := time.Now()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if now.Sub(q.heard) > suspectAfter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.heard) > suspectAfter {
 		return
 	}
-	for node, p := range q.peers {
+	for node, p := range l.peers {
 		silent := now.Sub(p.heard)
 		if silent < suspectAfter || p.asked {
 			continue
 		}
 		p.asked = true
-		q.wg.Go(func() { q.probe(node, silent > deadAfter) })
+		l.wg.Go(func() { l.probe(node, silent > deadAfter) })
 	}
 }
 
 // probe asks a silent node whether it lives. A node without any answer has
 // lost its connection; one that is only slow has until deadAfter.
-func (q *Queue) probe(node string, last bool) {
-	_, err := q.ask(q.ctx, node, question{})
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	p := q.peers[node]
+func (l *Worklist) probe(node string, last bool) {
+	_, err := l.ask(l.ctx, node, question{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.peers[node]
 	if p == nil {
 		return
 	}
@@ -137,26 +137,26 @@ func (q *Queue) probe(node string, last bool) {
 		p.heard = time.Now()
 	case time.Since(p.heard) < suspectAfter: // it has spoken meanwhile
 	case last || errors.Is(err, nats.ErrNoResponders):
-		q.opts.Logger.Warn("a node has died: its runs are taken up", "node", node, "silent", time.Since(p.heard))
-		delete(q.peers, node)
-		q.lookSoon()
+		l.opts.Logger.Warn("a node has died: its runs are taken up", "node", node, "silent", time.Since(p.heard))
+		delete(l.peers, node)
+		l.lookSoon()
 	}
 }
 
 // lives reports whether a node was heard lately. One that does not answer may
 // only be slow.
-func (q *Queue) lives(node string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	p := q.peers[node]
+func (l *Worklist) lives(node string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.peers[node]
 	return p != nil && time.Since(p.heard) < suspectAfter
 }
 
-// Hosted implements agentloop.Queue.
-func (q *Queue) Hosted(agentType string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, p := range q.peers {
+// Hosted implements agentloop.Worklist.
+func (l *Worklist) Hosted(agentType string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.peers {
 		if p.hosts(agentType) {
 			return true
 		}
@@ -165,11 +165,11 @@ func (q *Queue) Hosted(agentType string) bool {
 }
 
 // Peers returns the other nodes that live, sorted.
-func (q *Queue) Peers() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	nodes := make([]string, 0, len(q.peers))
-	for node := range q.peers {
+func (l *Worklist) Peers() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	nodes := make([]string, 0, len(l.peers))
+	for node := range l.peers {
 		nodes = append(nodes, node)
 	}
 	slices.Sort(nodes)
@@ -182,11 +182,11 @@ func (p *peer) hosts(agentType string) bool {
 
 // mine reports whether it is for this node, which can, to drive a tree that
 // no node holds: of the nodes that host its agent it ranks first for this tree.
-func (q *Queue) mine(t tree) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	own := rank(q.opts.Node, t.session)
-	for node, p := range q.peers {
+func (l *Worklist) mine(t tree) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := rank(l.opts.Node, t.session)
+	for node, p := range l.peers {
 		if p.hosts(t.agentType) && rank(node, t.session) > own {
 			return false
 		}

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Queue is the work list of session trees that may have work, which all nodes share, and the
-// announcements of the nodes. Package queue implements it.
+// Worklist is the work list of session trees that may have work, which all nodes share, and the
+// announcements of the nodes. Package worklist implements it.
 //
 // A tree is put on the list before the records are appended that give it work,
 // and taken off when it is idle: a node may die between any two of these
 // steps, and the tree is still found. The list is a hint. The log
 // decides what must be done, and by which node.
-type Queue interface {
-	// Put puts a tree on the list, durably, and returns its ticket.
-	Put(ctx context.Context, agentType, session string) (ticket uint64, err error)
+type Worklist interface {
+	// Announce puts a tree on the list, durably, and returns its ticket.
+	Announce(ctx context.Context, agentType, session string) (ticket uint64, err error)
 	// Remove takes tickets off the list.
 	Remove(ctx context.Context, tickets []uint64) error
 	// Forget takes a session off the list whose log was erased.

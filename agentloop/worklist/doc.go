@@ -1,4 +1,4 @@
-// Package queue is what the nodes of one log share in addition to it: the work list of session
+// Package worklist is what the nodes of one log share in addition to it: the work list of session
 // trees that may have work, and announcements of which nodes live and which trees they drive.
 //
 // The list is the stream HELIX_RUNS. A tree that is given work has a message
@@ -18,4 +18,4 @@
 //
 // None of this is needed for safety. A live node that others take for dead
 // loses its runs to a claim that fences it.
-package queue
+package worklist

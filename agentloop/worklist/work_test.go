@@ -1,4 +1,4 @@
-package queue_test
+package worklist_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
@@ -97,7 +97,7 @@ func TestAbortNeedsNoList(t *testing.T) {
 	a := s.node("a", slow())
 	s.start(a, "s", "slow")
 	s.until("s", func(t *projector.Tree) bool { return t.Claim != nil && t.Claim.Spoke })
-	require.NoError(t, s.js.DeleteStream(t.Context(), queue.Stream)) // stands for one without a leader
+	require.NoError(t, s.js.DeleteStream(t.Context(), worklist.Stream)) // stands for one without a leader
 	require.NoError(t, a.loop.Abort(t.Context(), "s", ""))
 	require.NoError(t, a.loop.AwaitStop(t.Context(), "s"))
 }
@@ -108,7 +108,7 @@ func TestWithoutTheListNothingBegins(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	a := s.node("a", slow())
-	require.NoError(t, s.js.DeleteStream(t.Context(), queue.Stream))
+	require.NoError(t, s.js.DeleteStream(t.Context(), worklist.Stream))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err := a.loop.Start(ctx, engine.StartRequest{SessionID: "s", AgentType: "slow", Messages: []agentloop.Input{{Content: "go"}}})
@@ -150,7 +150,7 @@ func TestOrderlyRestartsAreNoDeaths(t *testing.T) {
 		case <-time.After(within):
 			require.Fail(t, "the call is not run again", "%+v", s.state("s").Error)
 		}
-		n.queue.Leave()
+		n.list.Leave()
 		n.stop()
 	}
 	require.Nil(t, s.state("s").Error)
@@ -158,9 +158,9 @@ func TestOrderlyRestartsAreNoDeaths(t *testing.T) {
 
 // orphan writes a session into the log that as many nodes have claimed and lost,
 // and puts it on the list.
-func (s *site) orphan(q *queue.Queue, session, agent string, claims int) {
+func (s *site) orphan(q *worklist.Worklist, session, agent string, claims int) {
 	s.t.Helper()
-	_, err := q.Put(s.t.Context(), agent, session)
+	_, err := q.Announce(s.t.Context(), agent, session)
 	require.NoError(s.t, err)
 	base := eventlog.FactBase{SessionID: session, Timestamp: 1}
 	facts := []eventlog.Fact{
@@ -202,7 +202,7 @@ func suspectsWait(t *testing.T) bool {
 	first := s.node("first")
 	const all = 6
 	for i := range all {
-		s.orphan(first.queue, fmt.Sprint("s", i), "builder", 3)
+		s.orphan(first.list, fmt.Sprint("s", i), "builder", 3)
 	}
 	began, asked, speak := make(chan struct{}, all), make(chan struct{}, all), make(chan struct{})
 	agent := builder(began)

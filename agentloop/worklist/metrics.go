@@ -1,4 +1,4 @@
-package queue
+package worklist
 
 import (
 	"time"
@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measure a queue. A nil one measures nothing. Values of the
+// Metrics measure a work list. A nil one measures nothing. Values of the
 // list are from the last time that it was read: a scrape makes no
 // requests.
 type Metrics struct {
@@ -15,11 +15,11 @@ type Metrics struct {
 	unheld   prometheus.Gauge
 	looked   prometheus.Gauge
 	failures prometheus.Counter
-	takeUps  prometheus.Counter
+	offers   prometheus.Counter
 	nodes    prometheus.Gauge
 }
 
-// NewMetrics registers what a queue measures. It panics if that is registered
+// NewMetrics registers what a work list measures. It panics if that is registered
 // already.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	r := promauto.With(reg)
@@ -37,7 +37,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		looked: gauge("helixd_queue_looked_timestamp_seconds",
 			"Time when this node last read the work list, in seconds since 1970. It reads the list every 10 s. 0: not yet."),
 		failures: counter("helixd_queue_failures_total", "Failed attempts of this node to read the work list."),
-		takeUps:  counter("helixd_queue_take_ups_total", "Session trees of the work list that this node was asked to drive. Most turn out to be driven by another node, or idle."),
+		offers:   counter("helixd_queue_take_ups_total", "Session trees of the work list that this node was asked to drive. Most turn out to be driven by another node, or idle."),
 		nodes:    gauge("helixd_queue_nodes", "Number of live nodes that this node knows, itself included."),
 	}
 }
@@ -58,7 +58,7 @@ func (m *Metrics) failed() {
 
 func (m *Metrics) takesUp() {
 	if m != nil {
-		m.takeUps.Inc()
+		m.offers.Inc()
 	}
 }
 

@@ -1,4 +1,4 @@
-package queue_test
+package worklist_test
 
 import (
 	"testing"
@@ -22,24 +22,24 @@ func TestRehost(t *testing.T) {
 	front := s.node("front")
 	works := s.node("works", speaking("kept"))
 	works.set(t, speaking("kept"), speaking("new"))
-	require.Eventually(t, func() bool { return front.queue.Hosted("new") }, within, time.Millisecond)
+	require.Eventually(t, func() bool { return front.list.Hosted("new") }, within, time.Millisecond)
 	s.start(front, "s1", "new")
 	s.start(front, "s2", "kept")
 	s.until("s1", completed)
 	s.until("s2", completed)
 
 	works.set(t, speaking("kept"))
-	require.Eventually(t, func() bool { return !front.queue.Hosted("new") }, within, time.Millisecond)
+	require.Eventually(t, func() bool { return !front.list.Hosted("new") }, within, time.Millisecond)
 	_, err := s.begin(front, "s3", "new")
 	require.ErrorIs(t, err, agentloop.ErrUnknownAgent)
-	s.orphan(front.queue, "s4", "new", 0)
+	s.orphan(front.list, "s4", "new", 0)
 	works.set(t, speaking("new"))
 	s.until("s4", completed)
-	require.Eventually(t, func() bool { return front.queue.Hosted("new") }, within, time.Millisecond)
+	require.Eventually(t, func() bool { return front.list.Hosted("new") }, within, time.Millisecond)
 
-	works.queue.Leave()
+	works.list.Leave()
 	works.set(t, speaking("kept"))
-	require.False(t, front.queue.Hosted("kept"), "it leaves")
+	require.False(t, front.list.Hosted("kept"), "it leaves")
 }
 
 // set gives the node other agents.
@@ -47,5 +47,5 @@ func (n *node) set(t *testing.T, agents ...agentloop.Agent) {
 	t.Helper()
 	_, err := n.loop.SetAgents(agents)
 	require.NoError(t, err)
-	require.NoError(t, n.queue.Rehost())
+	require.NoError(t, n.list.Rehost())
 }

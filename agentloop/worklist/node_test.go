@@ -1,4 +1,4 @@
-package queue_test
+package worklist_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -82,7 +82,7 @@ func (s *site) open(nc *nats.Conn) eventlog.Log {
 type node struct {
 	name  string
 	loop  *engine.Loop
-	queue *queue.Queue
+	list  *worklist.Worklist
 	log   eventlog.Log
 	conns []*nats.Conn
 	reg   *prometheus.Registry // of what it measures
@@ -95,12 +95,12 @@ func (s *site) node(name string, agents ...agentloop.Agent) *node {
 	n := &node{name: name, conns: []*nats.Conn{s.connect(), s.connect()}, reg: prometheus.NewPedanticRegistry()}
 	n.log = s.open(n.conns[0])
 	var err error
-	n.queue, err = queue.Open(s.t.Context(), n.conns[1], queue.Options{Node: name, Patience: time.Second, Metrics: queue.NewMetrics(n.reg)})
+	n.list, err = worklist.Open(s.t.Context(), n.conns[1], worklist.Options{Node: name, Patience: time.Second, Metrics: worklist.NewMetrics(n.reg)})
 	require.NoError(s.t, err)
-	n.loop, err = engine.New(n.log, agents, &engine.Options{Node: name, Queue: n.queue, Metrics: engine.NewMetrics(n.reg)})
+	n.loop, err = engine.New(n.log, agents, &engine.Options{Node: name, Worklist: n.list, Metrics: engine.NewMetrics(n.reg)})
 	require.NoError(s.t, err)
 	s.t.Cleanup(n.stop)
-	require.NoError(s.t, n.queue.Serve(n.loop))
+	require.NoError(s.t, n.list.Serve(n.loop))
 	// Its first look is finished: what the test begins next it is not asked to judge
 	// before that is claimed.
 	require.Eventually(s.t, n.looked, within, time.Millisecond)
@@ -130,7 +130,7 @@ func (n *node) die() {
 func (n *node) stop() {
 	n.once.Do(func() {
 		n.loop.Stop()
-		n.queue.Close()
+		n.list.Close()
 		n.log.Close()
 	})
 }
@@ -217,7 +217,7 @@ func (s *site) has(session, kind string) bool {
 // listed is how many trees stand on the list.
 func (s *site) listed() int {
 	s.t.Helper()
-	stream, err := s.js.Stream(s.t.Context(), queue.Stream)
+	stream, err := s.js.Stream(s.t.Context(), worklist.Stream)
 	require.NoError(s.t, err)
 	return int(stream.CachedInfo().State.Msgs)
 }

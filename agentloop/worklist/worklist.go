@@ -1,4 +1,4 @@
-package queue
+package worklist
 
 import (
 	"context"
@@ -39,7 +39,7 @@ const (
 	leaderPatience = 20 * time.Second
 )
 
-// Options of a queue.
+// Options of a work list.
 type Options struct {
 	// Node names this process, as the loop's Options.Node. Required. No two
 	// processes may have the same name, not even one after the other: it is how
@@ -61,11 +61,11 @@ type Loop interface {
 	AgentTypes() []string
 	InitialState(agentType string) (json.RawMessage, bool)
 	Holds(session string, ticket uint64) bool
-	TakeUp(session string, ticket uint64, known bool)
+	Offer(session string, ticket uint64, known bool)
 }
 
-// Queue implements agentloop.Queue.
-type Queue struct {
+// Worklist implements agentloop.Worklist.
+type Worklist struct {
 	nc     *nats.Conn
 	js     natsjs.JetStream
 	stream natsjs.Stream
@@ -93,15 +93,15 @@ type Queue struct {
 	hosting map[string]*nats.Subscription
 }
 
-var _ agentloop.Queue = (*Queue)(nil)
+var _ agentloop.Worklist = (*Worklist)(nil)
 
 // Open finds the list, or makes it. The connection stays the caller's; it
 // should not be the log's, whose traffic would delay what the nodes say to each
 // other, and should reconnect within a second: a node that is silent for longer
 // is taken for dead.
-func Open(ctx context.Context, nc *nats.Conn, o Options) (*Queue, error) {
+func Open(ctx context.Context, nc *nats.Conn, o Options) (*Worklist, error) {
 	if o.Node == "" {
-		return nil, errors.New("queue: Node is required")
+		return nil, errors.New("worklist: Node is required")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -111,82 +111,82 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Queue, error) {
 	}
 	js, err := natsjs.New(nc)
 	if err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
+		return nil, fmt.Errorf("worklist: %w", err)
 	}
-	q := &Queue{
+	l := &Worklist{
 		instance: rand.Text(),
 		nc:       nc, js: js, opts: o, peers: map[string]*peer{}, hosting: map[string]*nats.Subscription{}, look: make(chan struct{}, 1), woke: make(chan tree, maxWoken),
 	}
-	if q.stream, err = q.ensure(ctx); err != nil {
-		return nil, fmt.Errorf("queue: stream %s: %w", Stream, err)
+	if l.stream, err = l.ensure(ctx); err != nil {
+		return nil, fmt.Errorf("worklist: stream %s: %w", Stream, err)
 	}
-	q.ctx, q.stop = context.WithCancel(context.Background())
-	return q, nil
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l, nil
 }
 
 // ensure makes the stream.
-func (q *Queue) ensure(ctx context.Context) (natsjs.Stream, error) {
+func (l *Worklist) ensure(ctx context.Context) (natsjs.Stream, error) {
 	storage := natsjs.FileStorage
-	if q.opts.Memory {
+	if l.opts.Memory {
 		storage = natsjs.MemoryStorage
 	}
 	var s natsjs.Stream
-	err := jetstream.Settle(ctx, q.nc, func(ctx context.Context) (err error) {
-		if s, err = q.js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
+	err := jetstream.Settle(ctx, l.nc, func(ctx context.Context) (err error) {
+		if s, err = l.js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
 			return err
 		}
-		s, err = jetstream.CreateOrFind(ctx, q.js, natsjs.StreamConfig{
+		s, err = jetstream.CreateOrFind(ctx, l.js, natsjs.StreamConfig{
 			Name: Stream, Description: "helixd: trees that may have work", Subjects: []string{subjects + "*.*"},
-			Storage: storage, Replicas: max(q.opts.Replicas, 1),
+			Storage: storage, Replicas: max(l.opts.Replicas, 1),
 		})
 		return err
 	})
 	return s, err
 }
 
-// Put implements agentloop.Queue.
-func (q *Queue) Put(ctx context.Context, agentType, session string) (ticket uint64, err error) {
-	err = q.patiently(ctx, func(ctx context.Context) error {
-		ack, err := q.js.Publish(ctx, tree{agentType, session}.subject(), nil)
+// Announce implements agentloop.Worklist.
+func (l *Worklist) Announce(ctx context.Context, agentType, session string) (ticket uint64, err error) {
+	err = l.patiently(ctx, func(ctx context.Context) error {
+		ack, err := l.js.Publish(ctx, tree{agentType, session}.subject(), nil)
 		if err == nil {
 			ticket = ack.Sequence
 		}
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("queue: %w: %w", eventlog.ErrUnavailable, err)
+		return 0, fmt.Errorf("worklist: %w: %w", eventlog.ErrUnavailable, err)
 	}
 	return ticket, nil
 }
 
-// Remove implements agentloop.Queue. It leaves no byte of the ids.
-func (q *Queue) Remove(ctx context.Context, tickets []uint64) error {
+// Remove implements agentloop.Worklist. It leaves no byte of the ids.
+func (l *Worklist) Remove(ctx context.Context, tickets []uint64) error {
 	for _, ticket := range tickets {
-		err := q.patiently(ctx, func(ctx context.Context) error { return q.stream.SecureDeleteMsg(ctx, ticket) })
+		err := l.patiently(ctx, func(ctx context.Context) error { return l.stream.SecureDeleteMsg(ctx, ticket) })
 		if refused, is := errors.AsType[*natsjs.APIError](err); is {
-			if _, err := q.stream.GetMsg(ctx, ticket); errors.Is(err, natsjs.ErrMsgNotFound) {
+			if _, err := l.stream.GetMsg(ctx, ticket); errors.Is(err, natsjs.ErrMsgNotFound) {
 				continue
 			}
 			err = refused
 		}
 		if err != nil {
-			return fmt.Errorf("queue: %w", err)
+			return fmt.Errorf("worklist: %w", err)
 		}
 	}
 	return nil
 }
 
-// Forget implements agentloop.Queue.
-func (q *Queue) Forget(ctx context.Context, session string) error {
+// Forget implements agentloop.Worklist.
+func (l *Worklist) Forget(ctx context.Context, session string) error {
 	for {
-		m, err := q.stream.GetLastMsgForSubject(ctx, subjects+"*."+layout.Token(session))
+		m, err := l.stream.GetLastMsgForSubject(ctx, subjects+"*."+layout.Token(session))
 		if errors.Is(err, natsjs.ErrMsgNotFound) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("queue: %w", err)
+			return fmt.Errorf("worklist: %w", err)
 		}
-		if err := q.Remove(ctx, []uint64{m.Sequence}); err != nil {
+		if err := l.Remove(ctx, []uint64{m.Sequence}); err != nil {
 			return err
 		}
 	}
@@ -194,7 +194,7 @@ func (q *Queue) Forget(ctx context.Context, session string) error {
 
 // patiently repeats what has no answer, or none to answer: the list's leader
 // may be on its way.
-func (q *Queue) patiently(ctx context.Context, try func(context.Context) error) error {
+func (l *Worklist) patiently(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
 	for {
@@ -202,7 +202,7 @@ func (q *Queue) patiently(ctx context.Context, try func(context.Context) error) 
 		err := try(one)
 		cancel()
 		refused, answered := errors.AsType[*natsjs.APIError](err)
-		if err == nil || answered && refused.Code != http.StatusServiceUnavailable || ctx.Err() != nil || q.nc.IsClosed() {
+		if err == nil || answered && refused.Code != http.StatusServiceUnavailable || ctx.Err() != nil || l.nc.IsClosed() {
 			return err
 		}
 		if perr := pause(ctx, retryPause); perr != nil {

@@ -1,4 +1,4 @@
-package queue_test
+package worklist_test
 
 import (
 	"context"
@@ -115,14 +115,14 @@ func TestADrainingNodeHandsOver(t *testing.T) {
 	s.start(a, "s", "teller")
 	s.until("s", func(t *projector.Tree) bool { return t.Claim != nil })
 	b := s.node("b", twoSteps(false))
-	require.Eventually(t, func() bool { return a.queue.Hosted("teller") }, within, time.Millisecond)
+	require.Eventually(t, func() bool { return a.list.Hosted("teller") }, within, time.Millisecond)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		a.queue.Leave()
+		a.list.Leave()
 		a.loop.Drain(t.Context())
 	}()
-	require.Eventually(t, func() bool { return a.loop.Draining() && !b.queue.Hosted("teller") }, within, time.Millisecond)
+	require.Eventually(t, func() bool { return a.loop.Draining() && !b.list.Hosted("teller") }, within, time.Millisecond)
 	close(may)
 	s.until("s", completed)
 	<-drained
@@ -144,7 +144,7 @@ func TestALastNodeDrainsToTheEnd(t *testing.T) {
 	s.start(a, "s", "teller")
 	s.until("s", func(t *projector.Tree) bool { return t.Claim != nil })
 	time.AfterFunc(100*time.Millisecond, func() { close(may) })
-	a.queue.Leave()
+	a.list.Leave()
 	a.loop.Drain(t.Context())
 	require.Equal(t, projector.SessionCompleted, s.state("s").Status)
 

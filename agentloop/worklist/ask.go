@@ -1,4 +1,4 @@
-package queue
+package worklist
 
 import (
 	"context"
@@ -47,28 +47,28 @@ type wake struct {
 }
 
 // listen takes what other nodes say.
-func (q *Queue) listen() error {
+func (l *Worklist) listen() error {
 	on := func(subject string, do nats.MsgHandler) error {
-		sub, err := q.nc.Subscribe(subject, do)
+		sub, err := l.nc.Subscribe(subject, do)
 		if err != nil {
-			return fmt.Errorf("queue: %w", err)
+			return fmt.Errorf("worklist: %w", err)
 		}
-		q.subs = append(q.subs, sub)
+		l.subs = append(l.subs, sub)
 		return nil
 	}
 	return errors.Join(
-		on(allSubject, q.hear), on(wakeSubject, q.hearWake), on(askSubjects+layout.Token(q.opts.Node), q.reply), q.host(),
+		on(allSubject, l.hear), on(wakeSubject, l.hearWake), on(askSubjects+layout.Token(l.opts.Node), l.reply), l.host(),
 	)
 }
 
-func (q *Queue) reply(m *nats.Msg) {
+func (l *Worklist) reply(m *nats.Msg) {
 	var asked question
 	if json.Unmarshal(m.Data, &asked) != nil {
 		return
 	}
 	a := answer{Held: []string{}}
 	for _, s := range asked.Sessions {
-		if q.loop.Holds(s, asked.Ticket) {
+		if l.loop.Holds(s, asked.Ticket) {
 			a.Held = append(a.Held, s)
 		}
 	}
@@ -79,61 +79,61 @@ func (q *Queue) reply(m *nats.Msg) {
 // respond answers; who asked may be gone.
 func respond(m *nats.Msg, text []byte) { _ = m.Respond(text) }
 
-func (q *Queue) ask(ctx context.Context, node string, what question) (a answer, err error) {
+func (l *Worklist) ask(ctx context.Context, node string, what question) (a answer, err error) {
 	text, err := json.Marshal(what)
 	if err != nil {
 		return a, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m, err := q.nc.RequestWithContext(ctx, askSubjects+layout.Token(node), text)
+	m, err := l.nc.RequestWithContext(ctx, askSubjects+layout.Token(node), text)
 	if err != nil {
 		return a, err
 	}
 	return a, json.Unmarshal(m.Data, &a)
 }
 
-// Holds implements agentloop.Queue.
-func (q *Queue) Holds(ctx context.Context, node, session string, ticket uint64) bool {
-	a, err := q.ask(ctx, node, question{Sessions: []string{session}, Ticket: ticket})
+// Holds implements agentloop.Worklist.
+func (l *Worklist) Holds(ctx context.Context, node, session string, ticket uint64) bool {
+	a, err := l.ask(ctx, node, question{Sessions: []string{session}, Ticket: ticket})
 	if err != nil {
-		return q.lives(node)
+		return l.lives(node)
 	}
 	return len(a.Held) > 0
 }
 
-// Wake implements agentloop.Queue.
-func (q *Queue) Wake(agentType, session string) {
+// Wake implements agentloop.Worklist.
+func (l *Worklist) Wake(agentType, session string) {
 	text, _ := json.Marshal(wake{AgentType: agentType, Session: session})
-	if err := q.nc.Publish(wakeSubject, text); err != nil && !q.nc.IsClosed() {
-		q.opts.Logger.Warn("can't wake other nodes", eventlog.LogSession, session, "error", err)
+	if err := l.nc.Publish(wakeSubject, text); err != nil && !l.nc.IsClosed() {
+		l.opts.Logger.Warn("can't wake other nodes", eventlog.LogSession, session, "error", err)
 	}
 }
 
-func (q *Queue) hearWake(m *nats.Msg) {
+func (l *Worklist) hearWake(m *nats.Msg) {
 	var w wake
 	if json.Unmarshal(m.Data, &w) != nil {
 		return
 	}
 	select {
-	case q.woke <- tree{w.AgentType, w.Session}:
+	case l.woke <- tree{w.AgentType, w.Session}:
 	default:
-		q.lookSoon() // too many to be named
+		l.lookSoon() // too many to be named
 	}
 }
 
-// Agent implements agentloop.Queue.
-func (q *Queue) Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool, err error) {
+// Agent implements agentloop.Worklist.
+func (l *Worklist) Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m, err := q.nc.RequestWithContext(ctx, agentSubjects+layout.Token(agentType), nil)
+	m, err := l.nc.RequestWithContext(ctx, agentSubjects+layout.Token(agentType), nil)
 	switch {
 	case err == nil && len(m.Data) == 0:
 		return nil, true, nil
 	case err == nil:
 		return m.Data, true, nil
-	case errors.Is(err, nats.ErrNoResponders) && !q.Hosted(agentType):
+	case errors.Is(err, nats.ErrNoResponders) && !l.Hosted(agentType):
 		return nil, false, nil
 	}
-	return nil, false, fmt.Errorf("queue: ask for agent %q: %w: %w", agentType, eventlog.ErrUnavailable, err)
+	return nil, false, fmt.Errorf("worklist: ask for agent %q: %w: %w", agentType, eventlog.ErrUnavailable, err)
 }
