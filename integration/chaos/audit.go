@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 	"github.com/helixd/helixd/projector"
 )
@@ -65,14 +66,14 @@ func (t *trial) auditSession(r *rand.Rand, l *ledger) error {
 	before, created, last := l.promised(), l.created, l.audited
 	l.mu.Unlock()
 	power := t.power.Load()
-	a := t.get(t.ctx, t.anyNode(r), "/sessions/"+l.session+"/records?dead=1")
+	raw, err := t.get(t.anyNode(r), "/sessions/"+l.session+"/records?dead=1")
 	switch {
-	case power != t.power.Load(), a.unsure(), a.code == "NOT_FOUND" && !created:
+	case power != t.power.Load(), t.unsure(err), deployment.Code(err) == api.CodeNotFound && !created:
 		return nil
-	case a.status != http.StatusOK:
-		return fmt.Errorf("records: %s", a)
+	case err != nil:
+		return fmt.Errorf("records: %w", err)
 	}
-	records, err := evidence.Parse(a.raw)
+	records, err := evidence.Parse(raw)
 	if err == nil && len(records) == 0 {
 		err = errors.New("there are none")
 	}
@@ -94,27 +95,27 @@ func (t *trial) auditSession(r *rand.Rand, l *ledger) error {
 	}
 	head := records[len(records)-1].Sequence
 	var seen []evidence.Shown
-	for line := range bytes.Lines(evidence.Timeless(a.raw)) {
+	for line := range bytes.Lines(evidence.Timeless(raw)) {
 		seen = append(seen, evidence.Shown{Sequence: records[len(seen)].Sequence, Hash: evidence.Hash(line)})
 	}
 	if last.power == power {
 		for i, old := range last.records {
 			if i >= len(seen) || seen[i] != old {
-				return evidence.Wrong([]uint64{old.Sequence}, "record %d is not that of an earlier look: %s", old.Sequence, line(a.raw, i))
+				return evidence.Wrong([]uint64{old.Sequence}, "record %d is not that of an earlier look: %s", old.Sequence, line(raw, i))
 			}
 		}
 	}
 	if len(seen) > len(last.records) || last.power != power {
 		l.update(func() { l.audited = audited{power, seen} })
 	}
-	a = t.get(t.ctx, t.anyNode(r), fmt.Sprintf("/sessions/%s/state?at=%d", l.session, head))
+	state, err := t.get(t.anyNode(r), fmt.Sprintf("/sessions/%s/state?at=%d", l.session, head))
 	switch {
-	case power != t.power.Load(), a.unsure():
+	case power != t.power.Load(), t.unsure(err):
 		return nil
-	case a.status != http.StatusOK:
-		return fmt.Errorf("state at %d: %s", head, a)
+	case err != nil:
+		return fmt.Errorf("state at %d: %w", head, err)
 	}
-	return evidence.SameState(a.raw, projector.Fold(records...))
+	return evidence.SameState(state, projector.Fold(records...))
 }
 
 // line returns the line i of a text, if there is one.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 	"github.com/helixd/helixd/projector"
 )
@@ -22,7 +24,7 @@ const checkers = 4
 // idle.
 func (t *trial) check() error {
 	all := t.all()
-	t.say("checking %d sessions", len(all))
+	deployment.Say("checking %d sessions", len(all))
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var total figures
@@ -58,9 +60,9 @@ func (t *trial) check() error {
 		return nil
 	}
 	calls, runs := t.tools.count()
-	t.say("%d sessions, %d records, %d of them truncated; %d appends and %d runs acknowledged; %d claims; %d tool calls made %d times; readers got %d chunks",
+	deployment.Say("%d sessions, %d records, %d of them truncated; %d appends and %d runs acknowledged; %d claims; %d tool calls made %d times; readers got %d chunks",
 		len(all), total.records, total.struck, total.acks, total.runs, total.claims, calls, runs, total.shown)
-	t.say("noted: %s", t.noted())
+	deployment.Say("noted: %s", t.noted())
 	return nil
 }
 
@@ -68,15 +70,15 @@ func (t *trial) check() error {
 // its files.
 func (t *trial) verify() {
 	n := t.cluster[0]
-	what := []string{"verify", "--nats", fmt.Sprintf("nats://%s:%s@%s", natsUser, natsPassword, n.nats)}
+	what := []string{"verify", "--nats", fmt.Sprintf("nats://%s:%s@%s", natsUser, natsPassword, n.NATS.Address)}
 	if len(t.cluster) == 1 {
-		if !n.interrupt() {
-			t.violate("", nil, "%s did not end within %s: %s", n.name, stopWithin, n.lastWords())
+		if err := n.interrupt(); err != nil {
+			t.violate("", nil, "%v", err)
 			return
 		}
 		what = []string{"verify", "--data-dir", n.data}
 	}
-	if out, err := exec.CommandContext(t.ctx, t.binary, what...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.ctx, t.binaries.Helixd, what...).CombinedOutput(); err != nil {
 		t.violate("", nil, "helixd verify: %v: %s", err, out)
 	}
 }
@@ -105,17 +107,17 @@ func (t *trial) broken(l *ledger, err error) {
 func (t *trial) checkSession(l *ledger) (f figures, err error) {
 	var raw, lines []byte
 	for i, n := range t.cluster {
-		a := n.say("/sessions/" + l.session + "/records?dead=1")
-		if a.code == "NOT_FOUND" && !l.isCreated() {
+		got, err := n.say("/sessions/" + l.session + "/records?dead=1")
+		if deployment.Code(err) == api.CodeNotFound && !l.isCreated() {
 			return f, nil
 		}
-		if a.status != 200 {
-			return f, fmt.Errorf("records of %s: %s", n.name, a)
+		if err != nil {
+			return f, fmt.Errorf("records of %s: %w", n.Name, err)
 		}
-		if said := evidence.Timeless(a.raw); i == 0 {
-			raw, lines = a.raw, said
+		if said := evidence.Timeless(got); i == 0 {
+			raw, lines = got, said
 		} else if !bytes.Equal(lines, said) {
-			return f, differs(lines, said, n.name)
+			return f, differs(lines, said, n.Name)
 		}
 	}
 	records, err := evidence.Parse(raw)
@@ -129,12 +131,12 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 	}
 	tree := projector.Fold(records...)
 	for _, n := range t.cluster {
-		a := n.say("/sessions/" + l.session + "/state")
-		if a.status != 200 {
-			return f, fmt.Errorf("state of %s: %s", n.name, a)
+		state, err := n.say("/sessions/" + l.session + "/state")
+		if err != nil {
+			return f, fmt.Errorf("state of %s: %w", n.Name, err)
 		}
-		if err := evidence.SameState(a.raw, tree); err != nil {
-			return f, fmt.Errorf("%s: %w", n.name, err)
+		if err := evidence.SameState(state, tree); err != nil {
+			return f, fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
 	if err := t.rightEnd(l, tree); err != nil {
@@ -167,13 +169,13 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 
 // say asks a node idle. Only one that is busy with something else may need
 // more than one try.
-func (n *node) say(path string) (a answer) {
+func (n *node) say(path string) (raw []byte, err error) {
 	for range 5 {
-		if a = n.t.get(n.t.ctx, n.direct, path); !a.unsure() || !n.t.sleep(time.Second) {
+		if raw, err = n.t.get(n.API, path); !n.t.unsure(err) || !n.t.sleep(time.Second) {
 			break
 		}
 	}
-	return a
+	return raw, err
 }
 
 // differs names the first record of which two nodes say something else.

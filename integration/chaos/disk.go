@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // disks are the file systems that were made for the last node: a small one,
@@ -35,7 +37,7 @@ const (
 func (d *disks) prepare(t *trial) error {
 	wanted := func(k string) bool { return slices.Contains(t.faults, k) }
 	drop := func(k string, err error) error {
-		t.say("left out: %s: this machine has no such file system: %v", k, err)
+		deployment.Say("left out: %s: this machine has no such file system: %v", k, err)
 		t.faults = slices.DeleteFunc(slices.Clone(t.faults), func(f string) bool { return f == k })
 		if len(t.faults) == 0 {
 			return errNothing

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // Kinds of faults.
@@ -109,25 +111,25 @@ func (t *trial) breakAll() {
 	}
 	t.sleep(time.Until(began.Add(t.span)))
 	open.Wait()
-	t.say("%d faults", len(faults))
+	deployment.Say("%d faults", len(faults))
 }
 
 // breakOne breaks something, waits and heals it, also when the trial ends.
 func (t *trial) breakOne(number int, f fault) error {
 	n := t.cluster[f.node]
 	say := func(format string, args ...any) {
-		t.say("fault %d: %s", number, fmt.Sprintf(format, args...))
+		deployment.Say("fault %d: %s", number, fmt.Sprintf(format, args...))
 	}
 	switch f.kind {
 	case kindLink, kindIsland:
 		t.breakLinks(f, say)
 		return nil
 	case kindClients:
-		say("clients of %s: %s for %s", n.name, f.manner(), f.lasts)
+		say("clients of %s: %s for %s", n.Name, f.manner(), f.lasts)
 		breakLink(n.link, f.hard)
 		t.sleep(f.lasts)
 		n.link.heal()
-		say("clients of %s: healed", n.name)
+		say("clients of %s: healed", n.Name)
 		return nil
 	case kindLeader:
 		if n = t.leader(); n == nil {
@@ -142,11 +144,11 @@ func (t *trial) breakOne(number int, f fault) error {
 	}
 	switch f.kind {
 	case kindFreeze:
-		say("%s: SIGSTOP for %s", n.name, f.lasts)
-		n.freeze()
+		say("%s: SIGSTOP for %s", n.Name, f.lasts)
+		n.Signal(syscall.SIGSTOP)
 		t.sleep(f.lasts)
-		n.thaw()
-		say("%s: SIGCONT", n.name)
+		n.Signal(syscall.SIGCONT)
+		say("%s: SIGCONT", n.Name)
 		return nil
 	case kindDisk:
 		return t.fillDisk(n, f, say)
@@ -154,12 +156,12 @@ func (t *trial) breakOne(number int, f fault) error {
 		return t.losePower(n, f, say)
 	}
 	if f.kind == kindKill || f.kind == kindLeader && f.hard {
-		say("%s: SIGKILL, back in %s", n.name, f.lasts)
+		say("%s: SIGKILL, back in %s", n.Name, f.lasts)
 		n.kill()
 	} else {
-		say("%s: SIGINT, back in %s", n.name, f.lasts)
-		if !n.interrupt() {
-			return fmt.Errorf("%s did not end within %s: %s", n.name, stopWithin, n.lastWords())
+		say("%s: SIGINT, back in %s", n.Name, f.lasts)
+		if err := n.interrupt(); err != nil {
+			return err
 		}
 	}
 	t.sleep(f.lasts)
@@ -170,7 +172,7 @@ func (t *trial) restart(n *node, say func(string, ...any)) error {
 	if t.ctx.Err() != nil {
 		return nil
 	}
-	say("%s: start", n.name)
+	say("%s: start", n.Name)
 	return n.start()
 }
 
@@ -191,9 +193,9 @@ func breakLink(p *proxy, hard bool) {
 
 // breakLinks breaks the links of a node to another one or to all.
 func (t *trial) breakLinks(f fault, say func(string, ...any)) {
-	what := fmt.Sprintf("link of %s and %s", t.cluster[f.node].name, t.cluster[f.other].name)
+	what := fmt.Sprintf("link of %s and %s", t.cluster[f.node].Name, t.cluster[f.other].Name)
 	if f.kind == kindIsland {
-		what = "links of " + t.cluster[f.node].name
+		what = "links of " + t.cluster[f.node].Name
 	}
 	var links []*proxy
 	for i, a := range t.cluster {
@@ -226,8 +228,8 @@ const readyAgain = 20 * time.Second
 // fillDisk fills a node's disk. When there is room again, the node continues by itself.
 // One that can't is started again, as its operator would.
 func (t *trial) fillDisk(n *node, f fault, say func(string, ...any)) error {
-	say("%s: disk full for %s", n.name, f.lasts)
-	n.expectEnd()
+	say("%s: disk full for %s", n.Name, f.lasts)
+	n.expectEnd(true)
 	if err := fill(n.data); err != nil {
 		return err
 	}
@@ -235,30 +237,28 @@ func (t *trial) fillDisk(n *node, f fault, say func(string, ...any)) error {
 	if err := empty(n.data); err != nil {
 		return err
 	}
-	say("%s: there is room", n.name)
+	say("%s: there is room", n.Name)
 	if n.over() {
 		return t.restart(n, say)
 	}
 	if n.readyIn(readyAgain) {
-		n.mu.Lock()
-		n.mayEnd = false
-		n.mu.Unlock()
+		n.expectEnd(false)
 		return nil
 	}
-	say("%s: is not ready: SIGINT", n.name)
-	n.interrupt()
+	say("%s: is not ready: SIGINT", n.Name)
+	_ = n.interrupt() // else it was killed
 	return t.restart(n, say)
 }
 
 // losePower ends a node as a power loss does. What the process has answered
 // before it stops has to be there again.
 func (t *trial) losePower(n *node, f fault, say func(string, ...any)) error {
-	n.expectEnd()
-	n.signal(syscall.SIGSTOP)
+	n.expectEnd(true)
+	n.Signal(syscall.SIGSTOP)
 	if err := cutPower(n.data); err != nil {
 		return err
 	}
-	say("%s: power lost, back in %s", n.name, f.lasts)
+	say("%s: power lost, back in %s", n.Name, f.lasts)
 	n.kill()
 	t.power.Add(1)
 	if err := powerUp(t.disks.image, n.data); err != nil {

@@ -3,16 +3,18 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
@@ -75,7 +77,7 @@ func (p *producer) produce() {
 // append appends some chunks, on one node after the other until one answers.
 func (p *producer) append() bool {
 	var texts []string
-	var body bytes.Buffer
+	var chunks []eventlog.Chunk
 	for range 1 + p.rand.IntN(6) {
 		p.next++
 		text := fmt.Sprintf("%s.%d ", p.name, p.next)
@@ -83,15 +85,14 @@ func (p *producer) append() bool {
 		if p.rand.IntN(200) == 0 {
 			text += strings.Repeat("x", 300<<10) // stored in parts
 		}
-		fmt.Fprintf(&body, `{"type":"text_delta","delta":%q,"agentId":%q,"agentType":%q,"timestamp":1,"step":0}`+"\n",
-			text, p.l.session, agentProducer)
+		chunks = append(chunks, deployment.TextChunk(p.l.session, text)...)
 	}
-	header := map[string]string{}
+	var o client.AppendOptions
 	if p.how != byExpected {
-		header["Idempotency-Key"] = texts[0]
+		o.IdempotencyKey = texts[0]
 	}
-	if p.how != byKey {
-		header["Helix-Expected-Sequence"] = strconv.FormatUint(p.head, 10)
+	if head := p.head; p.how != byKey {
+		o.ExpectedSequence = &head
 	}
 	p.l.update(func() {
 		for _, text := range texts {
@@ -100,27 +101,23 @@ func (p *producer) append() bool {
 	})
 	unsure := false
 	for {
-		a := p.t.post(p.t.anyNode(p.rand), "/sessions/"+p.l.session+"/chunks", body.Bytes(), header)
+		done, err := p.t.anyNode(p.rand).AppendChunks(p.t.ctx, p.l.session, chunks, o)
 		switch {
 		case p.t.ctx.Err() != nil:
 			return false
-		case a.unsure():
+		case p.t.unsure(err):
 			unsure = true
-		case a.status == http.StatusOK:
-			var done struct {
-				FirstSequence, LastSequence uint64
-				Count                       int
-			}
-			if json.Unmarshal(a.raw, &done) != nil || done.Count != len(texts) || done.LastSequence-done.FirstSequence != uint64(len(texts)-1) {
-				p.t.violate(p.l.session, nil, "%d chunks were appended, and the answer is %s", len(texts), a)
+		case err == nil:
+			if done.Count != len(texts) || done.LastSequence-done.FirstSequence != uint64(len(texts)-1) {
+				p.t.violate(p.l.session, nil, "%d chunks were appended, and the answer is %+v", len(texts), done)
 				return false
 			}
 			p.done(evidence.Ack{First: done.FirstSequence, Last: done.LastSequence, Texts: texts})
 			return true
-		case p.how == byExpected && unsure && a.code == "SEQUENCE_CONFLICT":
-			return p.find(texts, a.detail.Head)
+		case p.how == byExpected && unsure && deployment.Code(err) == api.CodeSequenceConflict:
+			return p.find(texts, headOf(err))
 		default:
-			p.t.violate(p.l.session, []uint64{p.head}, "the only producer appended after %d and was answered %s", p.head, a)
+			p.t.violate(p.l.session, []uint64{p.head}, "the only producer appended after %d and was answered %v", p.head, err)
 			return false
 		}
 		if !p.t.sleep(20*time.Millisecond + time.Duration(p.rand.Int64N(int64(300*time.Millisecond)))) {
@@ -145,22 +142,23 @@ func (p *producer) done(a evidence.Ack) {
 func (p *producer) find(texts []string, head uint64) bool {
 	for p.t.ctx.Err() == nil {
 		path := fmt.Sprintf("/sessions/%s/records?from=%d&to=%d&dead=1", p.l.session, p.head, head)
-		a := p.t.get(p.t.ctx, p.t.anyNode(p.rand), path)
-		if a.status == http.StatusOK {
-			records, err := evidence.Parse(a.raw)
+		raw, err := p.t.get(p.t.anyNode(p.rand), path)
+		if err == nil {
+			records, err := evidence.Parse(raw)
 			if err != nil || len(records) != len(texts) || evidence.TextOf(records[0]) != texts[0] {
-				p.t.violate(p.l.session, []uint64{p.head, head}, "the session has gone on by itself: %.500s", a.raw)
+				p.t.violate(p.l.session, []uint64{p.head, head}, "the session has gone on by itself: %.500s", raw)
 				return false
 			}
 			p.done(evidence.Ack{First: records[0].Sequence, Last: records[len(records)-1].Sequence, Texts: texts})
 			return true
 		}
-		if !a.unsure() && a.code != "CURSOR_AHEAD" && a.code != "NOT_FOUND" {
-			p.t.violate(p.l.session, []uint64{p.head, head}, "a read of what a conflict tells of is answered %s", a)
+		code, unsure := deployment.Code(err), p.t.unsure(err)
+		if !unsure && code != api.CodeCursorAhead && code != api.CodeNotFound {
+			p.t.violate(p.l.session, []uint64{p.head, head}, "a read of what a conflict tells of is answered %v", err)
 			return false
 		}
-		if a.code != "" && !a.unsure() {
-			p.t.note("a read that lacks what another node has told of", "%s: %s", path, a)
+		if !unsure {
+			p.t.note("a read that lacks what another node has told of", "%s: %v", path, err)
 		}
 		p.t.sleep(100 * time.Millisecond)
 	}
@@ -170,15 +168,24 @@ func (p *producer) find(texts []string, head uint64) bool {
 // end ends the session's stream.
 func (p *producer) end() {
 	for p.t.ctx.Err() == nil {
-		a := p.t.post(p.t.anyNode(p.rand), "/sessions/"+p.l.session+"/end", map[string]any{"finalOutput": p.name}, map[string]string{"Idempotency-Key": p.name})
-		if a.status == http.StatusOK {
+		_, err := p.t.anyNode(p.rand).End(p.t.ctx, p.l.session, json.RawMessage(strconv.Quote(p.name)), client.AppendOptions{IdempotencyKey: p.name})
+		if err == nil {
 			p.l.update(func() { p.l.ended = true })
 			return
 		}
-		if !a.unsure() {
-			p.t.violate(p.l.session, nil, "the end of the stream is answered %s", a)
+		if !p.t.unsure(err) {
+			p.t.violate(p.l.session, nil, "the end of the stream is answered %v", err)
 			return
 		}
 		p.t.sleep(100 * time.Millisecond)
 	}
+}
+
+// headOf returns the session's head as a conflict reports it.
+func headOf(err error) uint64 {
+	var detail struct{ Head uint64 }
+	if refusal, ok := errors.AsType[*client.Error](err); ok {
+		_ = json.Unmarshal(refusal.Detail, &detail)
+	}
+	return detail.Head
 }

@@ -9,21 +9,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
-)
 
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // around bounds what a run takes beside the time of its faults: to build, to
@@ -32,23 +25,21 @@ const around = 12 * time.Minute
 
 // options say what is done to what.
 type options struct {
+	deployment.Options
 	seed       uint64
 	nodes      int
 	sessions   int
 	span       time.Duration // with load and faults
 	faults     []string
 	durability string // of one node
-	binary     string // helixd; empty: it is built
-	dir        string // of all data; empty: the system's temporary folder
-	keep       bool
-	plan       bool // only print the faults
+	plan       bool   // only print the faults
 }
 
 func main() { os.Exit(start()) }
 
 func start() int {
 	var o options
-	short := flag.Bool("short", false, "fewer sessions, about a minute: for CI")
+	o.Flags("fewer sessions, about a minute: for CI")
 	faults := flag.String("faults", "", "what to break, comma-separated, of "+strings.Join(kinds, ", ")+
 		"; with one node "+strings.Join(kindsOfOne, ", ")+" (default: kill), with more all but power")
 	flag.Uint64Var(&o.seed, "seed", 0, "of everything that is drawn; 0: another one each time")
@@ -56,12 +47,9 @@ func start() int {
 	flag.IntVar(&o.sessions, "sessions", 200, "at a time: half are agents' runs, half are outside producers'")
 	flag.DurationVar(&o.span, "for", 10*time.Minute, "how long to break things")
 	flag.StringVar(&o.durability, "durability", "fsync", "of one node; with interval=… a power loss is expected to take what was acknowledged")
-	flag.StringVar(&o.binary, "helixd", "", "the command to run; it is built if empty")
-	flag.StringVar(&o.dir, "dir", "", "where the data goes; the system's temporary folder if empty")
-	flag.BoolVar(&o.keep, "keep", false, "keep data and logs though all is well")
 	flag.BoolVar(&o.plan, "plan", false, "print what would be broken when, and end")
 	flag.Parse()
-	if *short {
+	if o.Short {
 		o.sessions, o.span = min(o.sessions, 24), min(o.span, time.Duration(15+10*o.nodes)*time.Second)
 	}
 	if o.seed == 0 {
@@ -82,7 +70,7 @@ func start() int {
 	wrong := func(k string) bool { return !slices.Contains(allowed, k) || k == kindPower && o.nodes > 1 }
 	if flag.NArg() > 0 || !slices.Contains([]int{1, 3, 5}, o.nodes) || o.sessions < 2 || o.span < time.Second || slices.ContainsFunc(o.faults, wrong) {
 		flag.Usage()
-		return exitUsage
+		return deployment.ExitUsage
 	}
 	if o.plan {
 		for _, f := range plan(o) {
@@ -90,14 +78,10 @@ func start() int {
 		}
 		return 0
 	}
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, around+2*o.span, fmt.Errorf("the run took more than %s", around+2*o.span))
-	defer cancel()
-	if err := try(ctx, o); err != nil {
-		fmt.Fprintf(os.Stderr, "chaos: FAILED, seed %d: %v\n", o.seed, errors.Join(err, context.Cause(ctx)))
-		return exitFailed
-	}
-	return 0
+	return o.Main("chaos", around+2*o.span, func(ctx context.Context, folder string) error {
+		if err := try(ctx, o, folder); err != nil {
+			return fmt.Errorf("seed %d: %w", o.seed, err)
+		}
+		return nil
+	})
 }

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
 
@@ -67,17 +70,16 @@ func (l *ledger) isEnded() bool {
 // lastChunk returns the sequence of the session's last chunk.
 func (t *trial) lastChunk(l *ledger) uint64 {
 	for i := 0; t.ctx.Err() == nil; i++ {
-		a := t.get(t.ctx, t.cluster[i%len(t.cluster)].direct, "/sessions/"+l.session+"/records?dead=1")
-		if records, err := evidence.Parse(a.raw); a.status == http.StatusOK && err == nil {
-			last := uint64(1)
-			for _, r := range records {
-				if r.Kind == eventlog.KindChunk {
-					last = r.Sequence
-				}
+		last, err := uint64(1), error(nil)
+		for r, e := range t.cluster[i%len(t.cluster)].API.Records(t.ctx, l.session, client.RecordRange{Dead: true}) {
+			if err = e; err == nil && r.Kind == eventlog.KindChunk {
+				last = r.Sequence
 			}
+		}
+		if err == nil {
 			return last
 		}
-		if a.code == "NOT_FOUND" && !l.isCreated() {
+		if deployment.Code(err) == api.CodeNotFound && !l.isCreated() {
 			return 0
 		}
 		t.sleep(100 * time.Millisecond)
@@ -131,52 +133,31 @@ func (r *reader) last() uint64 {
 
 // connect reads one connection to its end.
 func (r *reader) connect(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	idle := time.AfterFunc(idleWithin, cancel)
-	defer idle.Stop()
-	created := r.l.isCreated()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.t.cluster[r.at].url+"/sse?sessionId="+r.l.session, nil)
-	if err != nil {
-		panic(err) // our own
-	}
-	if last := r.last(); last > 0 {
-		req.Header.Set("Last-Event-ID", strconv.FormatUint(last, 10))
-	}
-	resp, err := r.t.client.Do(req)
-	if err != nil {
-		return
-	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusOK:
-	case resp.StatusCode >= 500:
-		return
-	case resp.StatusCode == http.StatusNotFound:
+	created, at := r.l.isCreated(), r.t.cluster[r.at]
+	err := deployment.Read(ctx, at.api, r.l.session, r.last(), idleWithin, r.event)
+	switch status := deployment.Status(err); {
+	case status == 0, status >= 500:
+	case status == http.StatusNotFound:
 		if created && r.power == r.t.power.Load() {
-			r.t.note("a stream that is there is not found", "%s by %s", r.l.session, r.t.cluster[r.at].name)
+			r.t.note("a stream that is there is not found", "%s by %s", r.l.session, at.Name)
 		}
-		return
-	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+	case status == http.StatusRequestedRangeNotSatisfiable:
 		if r.power == r.t.power.Load() {
-			r.t.note("a cursor is ahead of another node", "%s at %d by %s", r.l.session, r.last(), r.t.cluster[r.at].name)
+			r.t.note("a cursor is ahead of another node", "%s at %d by %s", r.l.session, r.last(), at.Name)
 		}
-		return
 	default:
-		r.t.violate(r.l.session, nil, "GET /sse after %d is answered %s", r.last(), resp.Status)
-		return
+		r.t.violate(r.l.session, nil, "GET /sse after %d is answered %v", r.last(), err)
 	}
-	evidence.Events(resp.Body, func() { idle.Reset(idleWithin) }, r.event)
 }
 
 // event takes an event, and reports whether the connection is done with.
-func (r *reader) event(e evidence.Event) bool {
+func (r *reader) event(e remotehttp.RawEvent) bool {
 	r.mu.Lock()
 	last, err := r.Take(e)
 	come := r.come()
 	r.mu.Unlock()
 	if err != nil {
-		r.t.broken(r.l, fmt.Errorf("by %s: %w", r.t.cluster[r.at].name, err))
+		r.t.broken(r.l, fmt.Errorf("by %s: %w", r.t.cluster[r.at].Name, err))
 	}
 	return last || come
 }

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
 
@@ -25,10 +25,9 @@ const (
 
 // tools are the HTTP tools that agents call.
 type tools struct {
-	t      *trial
-	url    string
-	server *http.Server
-	delay  time.Duration // between two pieces of what a model says
+	*deployment.Service
+	t     *trial
+	delay time.Duration // between two pieces of what a model says
 
 	mu   sync.Mutex
 	keys map[string]string    // by session and call
@@ -36,20 +35,13 @@ type tools struct {
 	runs int
 }
 
-func startTools(t *trial) (*tools, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &tools{t: t, url: "http://" + l.Addr().String(), keys: map[string]string{}, last: map[string]time.Time{}}
+func startTools(t *trial) (s *tools, err error) {
+	s = &tools{t: t, keys: map[string]string{}, last: map[string]time.Time{}}
 	// All sessions together say about 600 pieces a second.
 	s.delay = max(15*time.Millisecond, time.Duration(t.sessions/2)*1500*time.Microsecond)
-	s.server = &http.Server{Handler: s}
-	go s.server.Serve(l)
-	return s, nil
+	s.Service, err = deployment.Serve(s)
+	return s, err
 }
-
-func (s *tools) stop() { s.server.Close() }
 
 // ServeHTTP does what a tool does, slowly enough to be broken off. The same
 // call has to have the same idempotency key, whoever makes it and however
@@ -188,5 +180,5 @@ agents:
         - toolCalls: [{id: l5, name: look, arguments: {city: Rome}}]
         - text: I have helped.
     tools: *tools
-`, s.url, s.delay)
+`, s.URL, s.delay)
 }

@@ -8,10 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,14 +20,13 @@ import (
 // trial is one run of the program.
 type trial struct {
 	options
-	began   time.Time
-	folder  string
-	cluster []*node
-	links   []*proxy // between nodes
-	disks   disks
-	tools   *tools
-	calm    map[string]string // by agent, the outcome of a session that was left alone
-	client  *http.Client
+	folder   string
+	binaries deployment.Binaries
+	cluster  []*node
+	links    []*proxy // between nodes
+	disks    disks
+	tools    *tools
+	calm     map[string]string // by agent, the outcome of a session that was left alone
 
 	ctx  context.Context // ends with the first violation
 	fail context.CancelCauseFunc
@@ -48,43 +43,30 @@ type trial struct {
 }
 
 // try runs the program: start, load and faults, rest, check.
-func try(ctx context.Context, o options) (err error) {
-	t := &trial{
-		options: o, began: time.Now(), ledgers: map[string]*ledger{}, notes: map[string]int{},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true, IdleConnTimeout: 5 * time.Second}},
-	}
-	if t.folder, err = os.MkdirTemp(o.dir, "chaos-"); err != nil {
-		return err
-	}
-	defer func() {
-		if err == nil && !o.keep {
-			os.RemoveAll(t.folder)
-			return
-		}
-		t.say("data and logs are in %s", t.folder)
-	}()
+func try(ctx context.Context, o options, folder string) (err error) {
+	t := &trial{options: o, folder: folder, ledgers: map[string]*ledger{}, notes: map[string]int{}}
 	t.ctx, t.fail = context.WithCancelCause(ctx)
 	defer t.fail(nil)
 	t.settled, t.settle = context.WithCancel(t.ctx)
 	defer t.settle()
-	t.say("seed %d, %d nodes, %d sessions, %s of %s", o.seed, o.nodes, o.sessions, o.span, strings.Join(o.faults, ", "))
+	deployment.Say("seed %d, %d nodes, %d sessions, %s of %s", o.seed, o.nodes, o.sessions, o.span, strings.Join(o.faults, ", "))
 	if t.tools, err = startTools(t); err != nil {
 		return err
 	}
-	defer t.tools.stop()
+	defer t.tools.Stop()
 	defer t.disks.remove()
 	defer t.stop()
 	for _, step := range []func() error{t.build, t.prepare, t.startAll, t.learn, t.breakThings, t.check} {
 		err := errors.Join(step(), context.Cause(t.ctx))
 		if errors.Is(err, errNothing) {
-			t.say("%v", err)
+			deployment.Say("%v", err)
 			return nil
 		}
 		if err != nil {
 			return first(context.Cause(t.ctx), err)
 		}
 	}
-	t.say("all is well")
+	deployment.Say("all is well")
 	return nil
 }
 
@@ -100,17 +82,9 @@ func first(errs ...error) error {
 }
 
 // build builds the command.
-func (t *trial) build() error {
-	if t.binary != "" {
-		return nil
-	}
-	t.say("building helixd")
-	t.binary = filepath.Join(t.folder, "helixd")
-	out, err := exec.CommandContext(t.ctx, "go", "build", "-o", t.binary, "github.com/helixd/helixd/cmd/helixd").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go build: %w: %s", err, out)
-	}
-	return nil
+func (t *trial) build() (err error) {
+	t.binaries, err = deployment.Build(t.ctx, t.folder, t.Helixd, false)
+	return err
 }
 
 // startAll starts the nodes, and waits until all of them are ready.
@@ -151,11 +125,11 @@ func (t *trial) breakThings() error {
 	audits.Go(func() { t.audit(stop) })
 	t.breakAll()
 	t.settle()
-	t.say("no more faults")
+	deployment.Say("no more faults")
 	if err := t.allReady(readyWithin); err != nil {
 		return err
 	}
-	t.say("all nodes are ready")
+	deployment.Say("all nodes are ready")
 	if text := t.confessions(); text != "" {
 		t.violate("", nil, "%s", text)
 	}
@@ -210,11 +184,6 @@ func (o options) random(purpose string, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(o.seed, h+uint64(i)))
 }
 
-// say prints a line with its time.
-func (t *trial) say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%7.2fs %s\n", time.Since(t.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
 // note counts what is no violation but worth telling. The first of its kind is
 // printed.
 func (t *trial) note(what, format string, args ...any) {
@@ -223,7 +192,7 @@ func (t *trial) note(what, format string, args ...any) {
 	n := t.notes[what]
 	t.mu.Unlock()
 	if n == 1 {
-		t.say("note: %s: %s", what, fmt.Sprintf(format, args...))
+		deployment.Say("note: %s: %s", what, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -264,8 +233,8 @@ func (t *trial) violate(session string, sequences []uint64, format string, args 
 	if t.ctx.Err() != nil {
 		return
 	}
-	v := &violation{time.Since(t.began), session, sequences, fmt.Sprintf(format, args...)}
-	t.say("VIOLATION %v", v)
+	v := &violation{time.Since(deployment.Began), session, sequences, fmt.Sprintf(format, args...)}
+	deployment.Say("VIOLATION %v", v)
 	t.fail(v)
 }
 

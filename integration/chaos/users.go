@@ -4,11 +4,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // user starts sessions of agents, one after the other, and answers what they
@@ -39,7 +44,9 @@ func (u *user) play(session, agent string) {
 	defer l.does("")
 	stop := u.t.follow(l, 1)
 	defer stop()
-	if _, ok := u.ask(l, "/start", map[string]any{"sessionId": session, "agentType": agent, "message": "Go."}, "ALREADY_COMPLETED", "ALREADY_RUNNING"); !ok {
+	if !u.ask(l, "start", func(c *client.Client) (api.Started, error) {
+		return c.Start(u.t.ctx, client.StartRequest{SessionID: session, AgentType: agent, Messages: client.Text("Go.")})
+	}, nil, api.CodeAlreadyCompleted, api.CodeAlreadyRunning) {
 		return
 	}
 	l.update(func() { l.created = true })
@@ -51,13 +58,12 @@ func (u *user) play(session, agent string) {
 		if interrupt > 0 && time.Since(began) > interrupt {
 			interrupt = 0
 			l.update(func() { l.stopped = true })
-			u.t.post(u.t.anyNode(u.rand), "/interrupt", map[string]any{"sessionId": session}, nil)
+			_ = u.t.anyNode(u.rand).Interrupt(u.t.ctx, session, "") // whether it stops is seen below
 		}
-		var now struct{ Status string }
-		a := u.t.get(u.t.ctx, u.t.anyNode(u.rand), "/status?sessionId="+session)
-		if !a.into(&now) {
-			if a.code == "NOT_FOUND" {
-				u.t.note("a session that is there is not found", "%s: %s", session, a)
+		now, err := u.t.anyNode(u.rand).Status(u.t.ctx, session)
+		if err != nil {
+			if !u.t.unsure(err) && deployment.Code(err) == api.CodeNotFound {
+				u.t.note("a session that is there is not found", "%s: %v", session, err)
 			}
 			continue
 		}
@@ -86,25 +92,22 @@ func (u *user) play(session, agent string) {
 
 // answer answers what the session waits for, and has it continue.
 func (u *user) answer(l *ledger) bool {
-	var now struct {
-		PendingToolCalls []struct{ ToolCallID, Kind string }
-	}
-	if !u.t.get(u.t.ctx, u.t.anyNode(u.rand), "/sessions/"+l.session).into(&now) {
+	now, err := u.t.anyNode(u.rand).Session(u.t.ctx, l.session)
+	if err != nil {
 		return true
 	}
 	for _, call := range now.PendingToolCalls {
-		body := map[string]any{"sessionId": l.session, "toolCallId": call.ToolCallID, "kind": "client-tool-result", "result": "answered"}
-		if call.Kind == "approval" {
-			body = map[string]any{"sessionId": l.session, "toolCallId": call.ToolCallID, "kind": "approval-response", "approved": call.ToolCallID == "p1"}
+		answer := client.Submission{SessionID: l.session, ToolCallID: call.ToolCallID, Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`"answered"`)}
+		if call.Kind == eventlog.PendingApproval {
+			answer.Kind, answer.Result, answer.Approved = eventlog.SubmitApproval, nil, call.ToolCallID == "p1"
 		}
-		a, ok := u.ask(l, "/submit-tool-result", body, "NOT_FOUND")
-		switch {
-		case !ok:
+		accepted := func() { l.accepted = append(l.accepted, call.ToolCallID) }
+		ok := u.ask(l, "submit", func(c *client.Client) (api.Started, error) {
+			_, err := c.SubmitToolResult(u.t.ctx, answer)
+			return api.Started{}, err
+		}, accepted, api.CodeNotFound)
+		if !ok {
 			return false
-		case a.status == http.StatusOK:
-			l.update(func() { l.accepted = append(l.accepted, call.ToolCallID) })
-		default:
-			u.t.note("a call that waits is not found", "%s: %s", l.session, a)
 		}
 	}
 	u.resume(l)
@@ -113,41 +116,54 @@ func (u *user) answer(l *ledger) bool {
 
 // resume has a session continue. Whether it does is seen later.
 func (u *user) resume(l *ledger) {
-	u.ask(l, "/resume", map[string]any{"sessionId": l.session}, "ALREADY_COMPLETED", "ALREADY_RUNNING")
+	u.ask(l, "resume", func(c *client.Client) (api.Started, error) {
+		return c.Resume(u.t.ctx, client.ResumeRequest{SessionID: l.session})
+	}, nil, api.CodeAlreadyCompleted, api.CodeAlreadyRunning)
 }
 
-// ask makes a request until a node answers it with 200 or one of the given
-// codes. Other refusals are violations; then, or if the trial ends, it reports
-// false.
-func (u *user) ask(l *ledger, path string, body map[string]any, codes ...string) (a answer, ok bool) {
+// ask makes a request until a node answers it, or refuses it with one of the given
+// codes. Only of an answer it notes the run and calls done, if any. Other refusals are
+// violations; then, or if the trial ends, it reports false.
+func (u *user) ask(l *ledger, what string, request func(*client.Client) (api.Started, error), done func(), codes ...api.Code) bool {
 	for u.t.ctx.Err() == nil {
-		a = u.t.post(u.t.anyNode(u.rand), path, body, nil)
-		var began struct{ RunID string }
+		began, err := request(u.t.anyNode(u.rand))
+		code := deployment.Code(err)
 		switch {
-		case a.into(&began):
-			if began.RunID != "" {
-				l.update(func() { l.runs = append(l.runs, began.RunID) })
+		case err == nil:
+			l.update(func() {
+				if began.RunID != "" {
+					l.runs = append(l.runs, began.RunID)
+				}
+				if done != nil {
+					done()
+				}
+			})
+			return true
+		case slices.Contains(codes, code):
+			if done != nil {
+				u.t.note("a call that waits is not found", "%s: %v", l.session, err)
 			}
-			return a, true
-		case slices.Contains(codes, a.code):
-			return a, true
-		case a.code == "NOT_FOUND":
-			u.t.note("a session that is there is not found", "%s %v: %s", path, body, a)
-		case !a.unsure():
-			u.t.violate(l.session, nil, "%s is answered %s", path, a)
-			return a, false
+			return true
+		case code == api.CodeNotFound:
+			u.t.note("a session that is there is not found", "%s of %s: %v", what, l.session, err)
+		case !u.t.unsure(err):
+			u.t.violate(l.session, nil, "%s is answered %v", what, err)
+			return false
 		}
 		u.t.sleep(50*time.Millisecond + time.Duration(u.rand.Int64N(int64(200*time.Millisecond))))
 	}
-	return a, false
+	return false
 }
 
 // outcome returns what must not depend on what was broken.
 func (t *trial) outcome(session string) (string, error) {
-	a := t.cluster[0].say("/sessions/" + session + "/state")
+	raw, err := t.cluster[0].say("/sessions/" + session + "/state")
 	var at struct{ State map[string]any }
-	if !a.into(&at) {
-		return "", fmt.Errorf("the state of %s: %s", session, a)
+	if err == nil {
+		err = json.Unmarshal(raw, &at)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the state of %s: %w", session, err)
 	}
 	return outcomeOf(at.State), context.Cause(t.ctx)
 }

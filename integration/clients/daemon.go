@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"syscall"
 
@@ -11,26 +10,21 @@ import (
 )
 
 // daemon is the helixd that is measured.
-type daemon struct {
-	*deployment.Node
-	client *http.Client
-}
+type daemon struct{ *deployment.Node }
 
 // startDaemon builds and starts a daemon whose agent's model is at the URL, and
 // waits until it is ready.
-func startDaemon(ctx context.Context, dir, durability, model string) (*daemon, error) {
-	binaries, err := deployment.Build(ctx, dir, "", false)
+func startDaemon(ctx context.Context, folder string, o options, model string) (*daemon, error) {
+	binaries, err := deployment.Build(ctx, folder, o.Helixd, false)
 	if err != nil {
 		return nil, err
 	}
-	all, err := deployment.Alone(binaries, dir, fmt.Sprintf(
-		"durability: %s\nagents:\n  writer:\n    model: {provider: openai, name: paced, apiKey: \"none\", baseURL: %q}\n", durability, model))
+	all, err := deployment.Alone(binaries, folder, fmt.Sprintf(
+		"durability: %s\nagents:\n  writer:\n    model: {provider: openai, name: paced, apiKey: \"none\", baseURL: %q}\n", o.durability, model))
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{all.Nodes[0], &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: 10_000, DisableCompression: true, ReadBufferSize: 2 << 10,
-	}}}
+	d := &daemon{all.Nodes[0]}
 	d.Env = []string{"GODEBUG=gctrace=1"} // the heap's size, a line a collection
 	if err := d.Start(); err != nil {
 		return nil, err
@@ -45,7 +39,7 @@ func startDaemon(ctx context.Context, dir, durability, model string) (*daemon, e
 // stop ends the process as its operator would, or, if that takes long, for good.
 func (d *daemon) stop() {
 	if err := d.Stop(deployment.Within); err != nil {
-		say("%v", err)
+		deployment.Say("%v", err)
 	}
 }
 

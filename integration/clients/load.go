@@ -24,11 +24,11 @@ type load struct {
 	begun      chan struct{} // closed when begin is set
 	begin      time.Duration // when the first chunks may be due
 
-	sent  []atomic.Int64 // of all sessions' chunks, ns
-	next  []int          // by session
-	heard []samples      // by session, append to receipt
-	late  []samples      // by session, due to append
-	done  sync.WaitGroup // of sessions
+	sent  []atomic.Int64       // of all sessions' chunks, ns
+	next  []int                // by session
+	heard []deployment.Samples // by session, append to receipt
+	late  []deployment.Samples // by session, due to append
+	done  sync.WaitGroup       // of sessions
 }
 
 func newLoad(o options) *load {
@@ -36,13 +36,13 @@ func newLoad(o options) *load {
 	l := &load{
 		options: o, every: every, skip: int(o.warm / every), last: int((o.warm + o.span) / every), epoch: time.Now(), begun: make(chan struct{}),
 		phases: make([]time.Duration, o.clients), next: make([]int, o.clients),
-		heard: make([]samples, o.clients), late: make([]samples, o.clients),
+		heard: make([]deployment.Samples, o.clients), late: make([]deployment.Samples, o.clients),
 	}
 	l.sent = make([]atomic.Int64, o.clients*(l.last+1))
 	random := rand.New(rand.NewPCG(1, 2))
 	for s := range o.clients {
 		l.phases[s] = time.Duration(random.Int64N(int64(every)))
-		l.heard[s], l.late[s] = make(samples, 0, l.last), make(samples, 0, l.last)
+		l.heard[s], l.late[s] = make(deployment.Samples, 0, l.last), make(deployment.Samples, 0, l.last)
 	}
 	l.done.Add(o.clients)
 	return l

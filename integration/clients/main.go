@@ -6,19 +6,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
-)
 
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // setUp bounds what a run takes beside its span: to build, to begin and to end
@@ -27,12 +19,12 @@ const setUp = 8 * time.Minute
 
 // options say what is measured.
 type options struct {
+	deployment.Options
 	clients    int           // idle ones, and as many active ones
 	rate       float64       // chunks/s of each active client's session
 	warm, span time.Duration // unmeasured, then measured
 	by         string        // who appends
 	durability string
-	dir        string // of all data; empty: the system's temporary folder
 	log        string // file for what the daemon says, its goroutines at the end too; empty: none
 }
 
@@ -46,39 +38,31 @@ func main() { os.Exit(start()) }
 
 func start() int {
 	var o options
-	short := flag.Bool("short", false, "100 clients of each kind, 5 s: for CI")
+	o.Flags("100 clients of each kind, 5 s: for CI")
 	asJSON := flag.Bool("json", false, "print JSON instead of Markdown")
 	flag.IntVar(&o.clients, "clients", 500, "idle clients, and as many active ones")
 	flag.Float64Var(&o.rate, "rate", 2, "chunks/s of each active client's session")
 	flag.DurationVar(&o.span, "span", time.Minute, "how long to measure")
 	flag.StringVar(&o.by, "by", byAgents, "who appends: "+byAgents+" (the daemon's own runs) or "+byProducers+" (POST …/chunks)")
 	flag.StringVar(&o.durability, "durability", "fsync", "the daemon's: fsync or interval=DURATION")
-	flag.StringVar(&o.dir, "dir", "", "where the data goes meanwhile; the system's temporary folder if empty")
 	flag.StringVar(&o.log, "log", "", "file for the daemon's log, its garbage collections and its goroutines at the end")
 	flag.Parse()
 	o.warm = 3 * time.Second
-	if *short {
+	if o.Short {
 		o.warm, o.span, o.clients = time.Second, 5*time.Second, min(o.clients, 100)
 	}
 	if flag.NArg() > 0 || o.clients < 1 || o.rate <= 0 || o.span < time.Second || o.by != byAgents && o.by != byProducers {
 		flag.Usage()
-		return exitUsage
+		return deployment.ExitUsage
 	}
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	limit := setUp + o.warm + o.span
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the run took more than %s", limit))
-	defer cancel()
-	report, err := measure(ctx, o)
-	if err == nil && *asJSON {
-		err = report.writeJSON(os.Stdout)
-	} else if err == nil {
-		err = report.writeMarkdown(os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "clients:", errors.Join(err, context.Cause(ctx)))
-		return exitFailed
-	}
-	return 0
+	return o.Main("clients", setUp+o.warm+o.span, func(ctx context.Context, folder string) error {
+		report, err := measure(ctx, o, folder)
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return report.writeJSON(os.Stdout)
+		}
+		return report.writeMarkdown(os.Stdout)
+	})
 }

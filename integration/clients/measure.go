@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 const (
@@ -30,24 +32,18 @@ type run struct {
 }
 
 // measure runs a daemon with its clients and reports.
-func measure(ctx context.Context, o options) (*report, error) {
-	dir, err := os.MkdirTemp(o.dir, "clients-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
+func measure(ctx context.Context, o options, folder string) (*report, error) {
 	r := &run{load: newLoad(o), r: newReport(o)}
-	provider, err := startProvider(r.load)
+	model, err := deployment.Serve(&provider{load: r.load})
 	if err != nil {
 		return nil, err
 	}
-	defer provider.stop()
-	say("building the daemon")
-	if r.d, err = startDaemon(ctx, dir, o.durability, provider.url); err != nil {
+	defer model.Stop()
+	if r.d, err = startDaemon(ctx, folder, o, model.URL); err != nil {
 		return nil, err
 	}
 	defer r.d.stop()
-	if err := r.r.syncCost(dir); err != nil {
+	if err := r.r.syncCost(folder); err != nil {
 		return nil, err
 	}
 	r.ctx, r.fail = context.WithCancelCause(ctx)
@@ -92,7 +88,7 @@ func (r *run) join() error {
 // attach has a client follow each session, and returns when each has heard
 // something.
 func (r *run) attach(sessions []string, hear func(s int, c chunk) error) error {
-	say("%d clients", len(sessions))
+	deployment.Say("%d clients", len(sessions))
 	r.joined.Add(len(sessions))
 	for s, session := range sessions {
 		first := sync.OnceFunc(r.joined.Done)
@@ -111,7 +107,7 @@ func (r *run) attach(sessions []string, hear func(s int, c chunk) error) error {
 
 // pace lets the chunks come due, and waits until all have been heard.
 func (r *run) pace() error {
-	say("%g chunks/s for %s", r.total(), r.warm+r.span)
+	deployment.Say("%g chunks/s for %s", r.total(), r.warm+r.span)
 	r.start()
 	if r.by == byProducers {
 		for s := range r.clients {
@@ -155,18 +151,7 @@ func each(n int, name func(int) string) []string {
 
 // all calls f for each session, some at a time, until one fails.
 func (r *run) all(sessions []string, f func(ctx context.Context, session string) error) error {
-	var all sync.WaitGroup
-	for w := range starters {
-		all.Go(func() {
-			for i := w; i < len(sessions) && r.ctx.Err() == nil; i += starters {
-				if err := f(r.ctx, sessions[i]); err != nil {
-					r.fail(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	return context.Cause(r.ctx)
+	return deployment.Each(len(sessions), starters, func(i int) error { return f(r.ctx, sessions[i]) })
 }
 
 // wait waits for a group within ctx. The goroutine that it leaves behind if ctx
@@ -181,6 +166,3 @@ func wait(ctx context.Context, group *sync.WaitGroup) error {
 		return context.Cause(ctx)
 	}
 }
-
-// say tells the watcher how far it is.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }

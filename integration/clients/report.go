@@ -102,17 +102,17 @@ func (r *report) underLoad(ctx context.Context, l *load, d *daemon) error {
 }
 
 func (r *report) latencies(l *load) {
-	heard, late := merge(l.heard), merge(l.late)
-	r.Reached = heard.at(0.99) < aim
+	heard, late := slices.Concat(l.heard...), slices.Concat(l.late...)
+	r.Reached = heard.At(0.99) < aim
 	for _, q := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
 		name := "max"
 		if q < 1 {
 			name = "p" + strconv.FormatFloat(100*q, 'f', -1, 64)
 		}
-		r.add("append to client, "+name, "ms", heard.ms(q))
+		r.add("append to client, "+name, "ms", ms(heard, q))
 	}
 	r.add("chunks measured", "", float64(len(heard)))
-	r.add("the load's own delay, due to append, p99", "ms", late.ms(0.99))
+	r.add("the load's own delay, due to append, p99", "ms", ms(late, 0.99))
 }
 
 var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ `)
@@ -165,7 +165,7 @@ func (r *report) syncCost(dir string) error {
 		return err
 	}
 	defer f.Close()
-	var took samples
+	var took deployment.Samples
 	for range 200 {
 		begin := time.Now()
 		if _, err := f.Write(make([]byte, 4<<10)); err != nil {
@@ -176,24 +176,10 @@ func (r *report) syncCost(dir string) error {
 		}
 		took = append(took, time.Since(begin))
 	}
-	r.add("disk: write and fsync of 4 KiB, p50", "ms", took.ms(0.5))
-	r.add("disk: the same, p99", "ms", took.ms(0.99))
+	r.add("disk: write and fsync of 4 KiB, p50", "ms", ms(took, 0.5))
+	r.add("disk: the same, p99", "ms", ms(took, 0.99))
 	return nil
 }
 
-// samples are latencies in any order.
-type samples []time.Duration
-
-// at returns a quantile, 0 to 1. It sorts.
-func (s samples) at(q float64) time.Duration {
-	if len(s) == 0 {
-		return 0
-	}
-	slices.Sort(s)
-	return s[min(len(s)-1, int(q*float64(len(s))))]
-}
-
-// ms is at in milliseconds.
-func (s samples) ms(q float64) float64 { return float64(s.at(q)) / 1e6 }
-
-func merge(parts []samples) samples { return slices.Concat(parts...) }
+// ms returns a quantile in milliseconds.
+func ms(s deployment.Samples, q float64) float64 { return float64(s.At(q)) / 1e6 }

@@ -7,67 +7,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
-	"time"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 )
 
 // run has the daemon's agent begin a session.
 func (d *daemon) run(ctx context.Context, session string) error {
-	return d.insist(ctx, "/start", map[string]any{"sessionId": session, "agentType": "writer", "message": prompt(session)})
+	return deployment.Insist(deployment.ASecond(ctx), func() error {
+		_, err := d.API.Start(ctx, client.StartRequest{SessionID: session, AgentType: "writer", Messages: client.Text(prompt(session))})
+		return err
+	}, api.CodeAlreadyRunning)
 }
 
 // begin makes a session that continues for ever.
 func (d *daemon) begin(ctx context.Context, session string) error {
-	return d.insist(ctx, "/sessions/"+session+"/chunks", map[string]any{
-		"type": "custom", "eventName": "begun", "data": 1, "agentId": session, "agentType": "writer", "timestamp": 1, "step": 1,
+	return deployment.Insist(deployment.ASecond(ctx), func() error {
+		begun := &eventlog.CustomEvent{Base: eventlog.Base{AgentID: session, AgentType: "writer", Timestamp: 1}, EventName: "begun", Data: json.RawMessage("1")}
+		_, err := d.API.AppendChunks(ctx, session, []eventlog.Chunk{begun}, client.AppendOptions{})
+		return err
 	})
 }
 
 // append appends a chunk as an outside producer does.
 func (d *daemon) append(ctx context.Context, session, text string) error {
-	_, err := d.post(ctx, "/sessions/"+session+"/chunks", map[string]any{
-		"type": "text_delta", "delta": text, "agentId": session, "agentType": "writer", "timestamp": 1, "step": 1,
-	})
+	_, err := d.API.AppendChunks(ctx, session, deployment.TextChunk(session, text), client.AppendOptions{})
 	return err
-}
-
-// insist posts again what the log has not answered in time, as on a disk that
-// others keep busy. It may have been carried out, and conflict with itself.
-func (d *daemon) insist(ctx context.Context, path string, body any) error {
-	for again := false; ; again = true {
-		status, err := d.post(ctx, path, body)
-		switch {
-		case again && status == http.StatusConflict:
-			return nil
-		case status != http.StatusServiceUnavailable || deployment.Sleep(ctx, time.Second) != nil:
-			return err
-		}
-	}
-}
-
-func (d *daemon) post(ctx context.Context, path string, body any) (status int, err error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return 0, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL+path, bytes.NewReader(raw))
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := d.client.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("POST %s: %s: %s", path, resp.Status, answer)
-	}
-	return resp.StatusCode, err
 }
 
 // chunk is what is looked at of a chunk event. It is valid until the next one.
@@ -79,23 +47,16 @@ type chunk struct {
 // follow reads a session's stream until ctx ends. That it ends before is an
 // error.
 func (d *daemon) follow(ctx context.Context, session string, hear func(chunk) error) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL+"/sse?sessionId="+url.QueryEscape(session), nil)
+	var stream *remotehttp.Answer
+	err := deployment.Insist(deployment.ASecond(ctx), func() (err error) {
+		stream, err = deployment.Connect(ctx, d.API, session, 0, -1)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	resp, err := d.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusServiceUnavailable && deployment.Sleep(ctx, time.Second) == nil { // as insist
-		resp.Body.Close()
-		return d.follow(ctx, session, hear)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET /sse of %s: %s", session, resp.Status)
-	}
-	if err := readStream(resp.Body, hear); ctx.Err() == nil {
+	defer stream.Close()
+	if err := readStream(stream, hear); ctx.Err() == nil {
 		return fmt.Errorf("the stream of %s: %w", session, err)
 	}
 	return nil

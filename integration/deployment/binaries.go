@@ -16,10 +16,14 @@ type Binaries struct {
 // Build builds helixd, unless a path is given, and if asked for the nats-server
 // that go.mod names, into dir.
 func Build(ctx context.Context, dir, helixd string, natsServer bool) (b Binaries, err error) {
-	if b.Helixd = helixd; helixd == "" {
-		if b.Helixd, err = build(ctx, dir, "helixd", "github.com/helixd/helixd/cmd/helixd"); err != nil {
-			return b, err
-		}
+	Say("building")
+	if helixd == "" {
+		b.Helixd, err = build(ctx, dir, "helixd", "github.com/helixd/helixd/cmd/helixd")
+	} else {
+		b.Helixd, err = filepath.Abs(helixd) // nodes run in folders of their own
+	}
+	if err != nil {
+		return b, err
 	}
 	if natsServer {
 		b.NATSServer, err = build(ctx, dir, "nats-server", "github.com/nats-io/nats-server/v2")

@@ -22,7 +22,7 @@ type Deployment struct {
 // Alone makes one node with an embedded server, and does not start it. config is
 // more of its configuration.
 func Alone(b Binaries, dir, config string) (*Deployment, error) {
-	n, err := newNode(b, dir, "alone", config)
+	n, err := NewNode(b, dir, "alone", config)
 	return &Deployment{Nodes: []*Node{n}}, err
 }
 
@@ -42,7 +42,7 @@ func Embedded(b Binaries, dir string, n int, config string) (*Deployment, error)
 	d := &Deployment{}
 	for i := range n {
 		name := fmt.Sprint("node", i+1)
-		node, err := newNode(b, dir, name, config+fmt.Sprintf(`
+		node, err := NewNode(b, dir, name, config+fmt.Sprintf(`
 nats:
   name: %s
   listen: %q
@@ -91,7 +91,7 @@ func Outside(b Binaries, dir string, servers, n int, config string) (*Deployment
 		d.Servers, d.Streams = append(d.Servers, p), append(d.Streams, Server{Address: clients[i]})
 	}
 	for i := range n {
-		node, err := newNode(b, dir, fmt.Sprint("node", i+1), config+
+		node, err := NewNode(b, dir, fmt.Sprint("node", i+1), config+
 			fmt.Sprintf("\nnats: {url: %q, replicas: %d, partitions: 1}\n", "nats://"+strings.Join(clients, ",nats://"), servers))
 		if err != nil {
 			return nil, err

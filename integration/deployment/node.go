@@ -9,13 +9,16 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 // Node is a helixd process. Everybody may use it, unless its configuration has auth.
 type Node struct {
 	*Process
-	URL   string // of HTTP
-	Token string // a bearer token that may do the operation status; empty: none is needed
+	URL   string         // of HTTP
+	API   *client.Client // without a token; repeats no request
+	Token string         // a bearer token that may do the operation status; empty: none is needed
 	// NATS is where the embedded server takes clients; empty: nowhere.
 	NATS Server
 }
@@ -23,15 +26,16 @@ type Node struct {
 // Within bounds how long a process may take to get ready, or to stop.
 const Within = 2 * time.Minute
 
-// newNode writes a node's configuration file.
-func newNode(b Binaries, dir, name, config string) (*Node, error) {
+// NewNode writes a node's configuration file. config is all of it but its address, its data
+// folder and, unless it has them, auth and limits.
+func NewNode(b Binaries, dir, name, config string) (*Node, error) {
 	address, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
 	folder := filepath.Join(dir, name)
 	file := filepath.Join(folder, "helix.yaml")
-	n := &Node{URL: "http://" + address}
+	n := &Node{URL: "http://" + address, API: Client("http://"+address, Within)}
 	if n.Process, err = newProcess(name, folder, b.Helixd, "serve", "--config", file); err != nil {
 		return nil, err
 	}

@@ -77,8 +77,13 @@ func (p *Process) Kill() {
 
 // Stop ends the process as its operator would. It is an error if that takes
 // longer than within; then the process is killed.
-func (p *Process) Stop(within time.Duration) error {
-	p.Signal(syscall.SIGTERM)
+func (p *Process) Stop(within time.Duration) error { return p.end(syscall.SIGTERM, within) }
+
+// Interrupt is Stop with SIGINT, as Ctrl-C sends it.
+func (p *Process) Interrupt(within time.Duration) error { return p.end(os.Interrupt, within) }
+
+func (p *Process) end(s os.Signal, within time.Duration) error {
+	p.Signal(s)
 	select {
 	case <-p.Ended():
 		return nil

@@ -1,11 +1,10 @@
 package evidence
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
 	"strconv"
-	"strings"
+
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 // Reader is what a client of GET /sse has got so far, over any number of
@@ -27,13 +26,13 @@ func (r *Reader) Last() uint64 {
 // Take takes an event. It reports whether nothing follows on its connection.
 // The error is a *Problem: a malformed event, or a chunk that does not come
 // after the last one.
-func (r *Reader) Take(e Event) (last bool, err error) {
+func (r *Reader) Take(e remotehttp.RawEvent) (last bool, err error) {
 	var body struct {
 		Type, Status string
 		Chunk        json.RawMessage
 		Sequence     uint64
 	}
-	err = json.Unmarshal([]byte(e.Data), &body)
+	err = json.Unmarshal(e.Data, &body)
 	if err != nil || body.Type != e.Name || e.Name == "chunk" && e.ID != strconv.FormatUint(body.Sequence, 10) {
 		return true, Wrong(nil, "an event %s with id %s and data %s", e.Name, e.ID, e.Data)
 	}
@@ -48,35 +47,4 @@ func (r *Reader) Take(e Event) (last bool, err error) {
 		return true, nil
 	}
 	return false, nil
-}
-
-// Event is one of a stream of server-sent events.
-type Event struct{ ID, Name, Data string }
-
-// maxEvent is the longest line of an event, in bytes.
-const maxEvent = 16 << 20
-
-// Events calls each with every event of a connection, until it says that it is
-// the last one or the connection ends; alive, with every line.
-func Events(in io.Reader, alive func(), each func(Event) (last bool)) {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxEvent)
-	var e Event
-	for lines.Scan() {
-		alive()
-		field, value, _ := strings.Cut(lines.Text(), ": ")
-		switch field {
-		case "id":
-			e.ID = value
-		case "event":
-			e.Name = value
-		case "data":
-			e.Data = value
-		case "":
-			if e.Data != "" && each(e) {
-				return
-			}
-			e = Event{}
-		}
-	}
 }

@@ -119,7 +119,7 @@ func (w *world) many(ctx context.Context, callers int, span time.Duration, q fun
 	for range callers {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				a, err := w.send(ctx, attackerToken, q(int(n.Add(1))))
+				a, err := w.send(ctx, q(int(n.Add(1))))
 				mu.Lock()
 				if err != nil {
 					a.status = 0 // refused before it was read, or cut off by the time

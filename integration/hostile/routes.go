@@ -122,8 +122,8 @@ const (
 	maxWait   = 20 * time.Second
 )
 
-// send sends a request with a token, its path as it is written.
-func (w *world) send(ctx context.Context, token string, q request) (answer, error) {
+// send sends a request of the attacker's, its path as it is written.
+func (w *world) send(ctx context.Context, q request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	base, err := url.Parse(w.node.URL)
@@ -132,7 +132,7 @@ func (w *world) send(ctx context.Context, token string, q request) (answer, erro
 	}
 	req := (&http.Request{
 		Method: q.method, URL: &url.URL{Scheme: "http", Host: base.Host, Opaque: q.path, RawQuery: q.query}, Host: base.Host,
-		Header: http.Header{"Authorization": {"Bearer " + token}}, Body: io.NopCloser(strings.NewReader(q.body)), ContentLength: int64(len(q.body)),
+		Header: http.Header{"Authorization": {"Bearer " + attackerToken}}, Body: io.NopCloser(strings.NewReader(q.body)), ContentLength: int64(len(q.body)),
 	}).WithContext(ctx)
 	if q.body != "" {
 		req.Header.Set("Content-Type", "application/json")
@@ -142,7 +142,7 @@ func (w *world) send(ctx context.Context, token string, q request) (answer, erro
 		return answer{}, err
 	}
 	defer resp.Body.Close()
-	if token == attackerToken && resp.StatusCode == http.StatusForbidden {
+	if resp.StatusCode == http.StatusForbidden {
 		w.forbidden.Add(1)
 	}
 	a := answer{status: resp.StatusCode, header: resp.Header}
@@ -163,7 +163,7 @@ func (w *world) ask(ctx context.Context, q request) (answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxWait, fmt.Errorf("still %s after %s", api.CodeRateLimited, maxWait))
 	defer cancel()
 	for {
-		a, err := w.send(ctx, attackerToken, q)
+		a, err := w.send(ctx, q)
 		if err != nil || !rateLimited(a) {
 			return a, err
 		}

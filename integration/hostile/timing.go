@@ -52,7 +52,7 @@ func (w *world) timing(ctx context.Context) error {
 			for i := range 2 {
 				which := (first + i) % 2
 				began := time.Now()
-				a, err := w.send(ctx, attackerToken, []request{q.there, q.never}[which])
+				a, err := w.send(ctx, []request{q.there, q.never}[which])
 				if err != nil {
 					return err
 				}

@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
@@ -25,10 +25,10 @@ type load struct {
 	done sync.WaitGroup
 
 	mu       sync.Mutex
-	late     []time.Duration // from when a chunk was due until its reader had it
-	listed   []time.Duration // a listing's answer
-	current  time.Time       // when a listing was last up to date
-	behind   time.Duration   // the longest time without one
+	late     deployment.Samples // from when a chunk was due until its reader had it
+	listed   deployment.Samples // a listing's answer
+	current  time.Time          // when a listing was last up to date
+	behind   time.Duration      // the longest time without one
 	problems []error
 }
 
@@ -87,7 +87,7 @@ func (l *load) produce(ctx context.Context, id string, i int, sent *times) {
 			return
 		}
 		sent.set(n, due)
-		_, err := l.w.victim.AppendChunks(ctx, id, chunksOf(id, strconv.FormatUint(n, 10)+" "), client.AppendOptions{IdempotencyKey: fmt.Sprint(id, ".", n)})
+		_, err := l.w.victim.AppendChunks(ctx, id, deployment.TextChunk(id, strconv.FormatUint(n, 10)+" "), client.AppendOptions{IdempotencyKey: fmt.Sprint(id, ".", n)})
 		if err != nil && ctx.Err() == nil {
 			l.problem(fmt.Errorf("%s: an append of the victim's: %w", id, err))
 			return
@@ -100,31 +100,7 @@ func (l *load) read(ctx context.Context, id string, sent *times) {
 	next := uint64(1)
 	var r evidence.Reader
 	for ctx.Err() == nil {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.w.node.URL+"/sse?sessionId="+id, nil)
-		if err != nil {
-			panic(err) // our own
-		}
-		req.Header.Set("Authorization", "Bearer "+victimToken)
-		if last := r.Last(); last > 0 {
-			req.Header.Set("Last-Event-ID", strconv.FormatUint(last, 10))
-		}
-		resp, err := l.w.http.Do(req)
-		if err != nil {
-			if ctx.Err() == nil {
-				l.problem(fmt.Errorf("%s: a reader of the victim's: %w", id, err))
-			}
-			return
-		}
-		if resp.StatusCode != http.StatusOK { // not begun yet
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusNotFound {
-				l.problem(fmt.Errorf("%s: a reader of the victim's: %s", id, resp.Status))
-				return
-			}
-			_ = deployment.Sleep(ctx, 50*time.Millisecond)
-			continue
-		}
-		evidence.Events(resp.Body, func() {}, func(e evidence.Event) bool {
+		err := deployment.Read(ctx, l.w.victim, id, r.Last(), 0, func(e remotehttp.RawEvent) bool {
 			last, err := r.Take(e)
 			if err != nil {
 				l.problem(err)
@@ -135,14 +111,20 @@ func (l *load) read(ctx context.Context, id string, sent *times) {
 			}
 			return last
 		})
-		resp.Body.Close()
+		switch {
+		case deployment.Status(err) == http.StatusNotFound: // not begun yet
+			_ = deployment.Sleep(ctx, 50*time.Millisecond)
+		case err != nil && ctx.Err() == nil:
+			l.problem(fmt.Errorf("%s: a reader of the victim's: %w", id, err))
+			return
+		}
 	}
 }
 
 // heard takes a chunk, which may be several that were merged.
-func (l *load) heard(id, data string, next uint64, sent *times) uint64 {
+func (l *load) heard(id string, data []byte, next uint64, sent *times) uint64 {
 	var body struct{ Chunk struct{ Delta string } }
-	if err := json.Unmarshal([]byte(data), &body); err != nil {
+	if err := json.Unmarshal(data, &body); err != nil {
 		l.problem(err)
 		return next
 	}
@@ -165,29 +147,22 @@ func (l *load) heard(id, data string, next uint64, sent *times) uint64 {
 
 // list asks for the victim's sessions.
 func (l *load) list(ctx context.Context) {
+	// A failed answer counts: this client repeats nothing.
+	once := client.New(l.w.node.URL, &client.Options{Token: client.StaticToken(victimToken), MaxRetries: -1})
 	for deployment.Sleep(ctx, listEvery) == nil {
 		began := time.Now()
-		a, err := l.w.send(ctx, victimToken, request{method: http.MethodGet, path: "/sessions", query: "limit=100"})
+		found, err := once.Sessions(ctx, client.SessionFilter{}, client.Paging{Limit: 100})
 		if ctx.Err() != nil {
 			return
 		}
-		var body struct {
-			Current bool
-			Items   []struct{ SessionID string }
-		}
-		if err == nil && a.status == http.StatusOK {
-			err = json.Unmarshal([]byte(a.body), &body)
-		} else if err == nil {
-			err = fmt.Errorf("%d: %.200s", a.status, a.body)
-		}
 		l.mu.Lock()
 		l.listed = append(l.listed, time.Since(began))
-		if body.Current {
+		if found.Current {
 			l.current = time.Now()
 		}
 		l.behind = max(l.behind, time.Since(l.current))
 		l.mu.Unlock()
-		for _, item := range body.Items {
+		for _, item := range found.Items {
 			if !strings.HasPrefix(item.SessionID, victimPrefix) {
 				err = fmt.Errorf("it holds %q", item.SessionID)
 			}
@@ -226,18 +201,8 @@ func (l *load) reset() {
 func (l *load) seen() seen {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	slices.Sort(l.late)
-	slices.Sort(l.listed)
 	return seen{
-		chunks: len(l.late), p50: at(l.late, 0.5), p99: at(l.late, 0.99), worst: at(l.late, 1),
-		listings: len(l.listed), listedP50: at(l.listed, 0.5), listedP99: at(l.listed, 0.99), longestWithoutCurrent: l.behind,
+		chunks: len(l.late), p50: l.late.At(0.5), p99: l.late.At(0.99), worst: l.late.At(1),
+		listings: len(l.listed), listedP50: l.listed.At(0.5), listedP99: l.listed.At(0.99), longestWithoutCurrent: l.behind,
 	}
-}
-
-// at is a quantile of sorted times.
-func at(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 )
@@ -80,15 +79,8 @@ func (w *world) taken() []string {
 }
 
 // run runs the daemon, the victim's load, and the attacks one by one.
-func run(ctx context.Context, o options) error {
-	dir, err := os.MkdirTemp(o.dir, "hostile")
-	if err != nil {
-		return err
-	}
-	if !o.keep {
-		defer os.RemoveAll(dir)
-	}
-	binaries, err := deployment.Build(ctx, dir, o.helixd, false)
+func run(ctx context.Context, o options, dir string) error {
+	binaries, err := deployment.Build(ctx, dir, o.Helixd, false)
 	if err != nil {
 		return err
 	}
@@ -117,7 +109,7 @@ func run(ctx context.Context, o options) error {
 		if len(o.only) > 0 && !slices.Contains(o.only, a.name) {
 			continue
 		}
-		progress("%s: %s", a.name, a.about)
+		deployment.Say("%s: %s", a.name, a.about)
 		w.rows = append(w.rows, w.during(ctx, l, a.name, o.each, func(ctx context.Context) error { return a.run(w, ctx) }))
 		if err := w.unchanged(ctx); err != nil {
 			w.problems = append(w.problems, fmt.Errorf("after %s: %w", a.name, err))
@@ -135,7 +127,7 @@ func (w *world) prepare(ctx context.Context) error {
 	w.before = map[string]uint64{}
 	for i := range secrets {
 		id := w.secret(i)
-		if _, err := w.victim.AppendChunks(ctx, id, chunksOf(id, fmt.Sprintf("%s %s%d says so", marker, victimPrefix, i)), client.AppendOptions{}); err != nil {
+		if _, err := w.victim.AppendChunks(ctx, id, deployment.TextChunk(id, fmt.Sprintf("%s %s%d says so", marker, victimPrefix, i)), client.AppendOptions{}); err != nil {
 			return err
 		}
 		sum, err := w.sum(ctx, id)
@@ -149,10 +141,6 @@ func (w *world) prepare(ctx context.Context) error {
 		err = fmt.Errorf("the attacker's own session: %d: %s", a.status, a.body)
 	}
 	return err
-}
-
-func chunksOf(session, text string) []eventlog.Chunk {
-	return []eventlog.Chunk{&eventlog.TextDelta{Base: eventlog.Base{AgentID: session, AgentType: "x", Timestamp: 1}, Delta: text}}
 }
 
 var seed = maphash.MakeSeed()
@@ -234,7 +222,7 @@ func (w *world) verdict() error {
 		if r.err != nil {
 			all = append(all, fmt.Errorf("%s: %w", r.attack, r.err))
 		}
-		if err := r.within(w.rows[0].seen, w.short); err != nil {
+		if err := r.within(w.rows[0].seen, w.Short); err != nil {
 			all = append(all, fmt.Errorf("during %s: %w", r.attack, err))
 		}
 	}

@@ -26,8 +26,8 @@ const settled = 2 * time.Second
 
 // takeover is what became of the runs of a node that has ended.
 type takeover struct {
-	claims, chunks, words samples // since the ending: another node's claim, first chunk, first words at a client
-	silences              samples // between a client's last chunk of the old node and its first of the new one
+	claims, chunks, words deployment.Samples // since the ending: another node's claim, first chunk, first words at a client
+	silences              deployment.Samples // between a client's last chunk of the old node and its first of the new one
 }
 
 // takeovers ends a node as often as wanted, and measures how its runs continue at
@@ -35,7 +35,7 @@ type takeover struct {
 func (b *bench) takeovers(d *deployment.Deployment, what string, victim *deployment.Node, e ending, prepare func() error) error {
 	var all takeover
 	for i := range b.times {
-		say("%s, %d of %d", what, i+1, b.times)
+		deployment.Say("%s, %d of %d", what, i+1, b.times)
 		if prepare != nil {
 			if err := prepare(); err != nil {
 				return err
@@ -43,7 +43,7 @@ func (b *bench) takeovers(d *deployment.Deployment, what string, victim *deploym
 		}
 		err := b.takeover(d, victim, e, &all)
 		if errors.Is(err, errMoved) { // a node that stands still for seconds is dead to the others
-			say("%v: once more", err)
+			deployment.Say("%v: once more", err)
 			err = b.takeover(d, victim, e, &all)
 		}
 		if err != nil {
@@ -76,7 +76,7 @@ func (b *bench) takeover(d *deployment.Deployment, victim *deployment.Node, e en
 	}
 	holders := make([]string, len(walks))
 	for i, w := range walks {
-		if _, holders[i], err = w.claim(b.ctx, other, 0, ""); err != nil {
+		if _, holders[i], err = b.claim(b.ctx, w, other, 0, ""); err != nil {
 			return err
 		}
 		if holders[i] != holders[0] {
@@ -94,7 +94,7 @@ func (b *bench) takeover(d *deployment.Deployment, victim *deployment.Node, e en
 	ended := make(chan error, 1)
 	go func() { ended <- e.do(victim) }()
 	claims := make([]eventlog.Record, len(walks))
-	err = each(len(walks), 4, func(i int) (err error) {
+	err = deployment.Each(len(walks), 4, func(i int) (err error) {
 		w := walks[i]
 		if claims[i], err = b.claimed(w, other, from[i], holders[i]); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (b *bench) claimed(w *walk, at *deployment.Node, from uint64, first string)
 	ctx, cancel := context.WithTimeoutCause(b.ctx, deployment.Within, fmt.Errorf("nobody takes %s over within %s", w.session, deployment.Within))
 	defer cancel()
 	for {
-		claim, _, err = w.claim(ctx, at, from, first)
+		claim, _, err = b.claim(ctx, w, at, from, first)
 		if err == nil && claim.Sequence > 0 {
 			return claim, nil
 		}

@@ -61,12 +61,12 @@ func (b *bench) onEmbedded(do func(*deployment.Deployment) error) error {
 	if err != nil {
 		return err
 	}
-	d, err := deployment.Embedded(b.binaries, dir, 3, b.tool.agents())
+	d, err := deployment.Embedded(b.binaries, dir, 3, b.agents())
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	say("starting three nodes with their own cluster")
+	deployment.Say("starting three nodes with their own cluster")
 	if err := d.Start(b.ctx); err != nil {
 		return err
 	}

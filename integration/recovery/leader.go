@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 )
 
@@ -19,7 +20,7 @@ const (
 // producer appends to its own session.
 type producer struct {
 	session string
-	url     string // of its node
+	node    *client.Client
 
 	mu     sync.Mutex
 	acks   []time.Time
@@ -31,11 +32,9 @@ type producer struct {
 // the same key.
 func (p *producer) append(ctx context.Context) {
 	for n := 1; ctx.Err() == nil; n++ {
-		chunk := map[string]any{
-			"type": "text_delta", "delta": fmt.Sprint(n, " "), "agentId": p.session, "agentType": "producer", "timestamp": 1, "step": 1,
-		}
+		chunk := deployment.TextChunk(p.session, fmt.Sprint(n, " "))
 		for ctx.Err() == nil {
-			_, err := post(ctx, p.url+"/sessions/"+p.session+"/chunks", chunk, map[string]string{"Idempotency-Key": fmt.Sprint(n)})
+			_, err := p.node.AppendChunks(ctx, p.session, chunk, client.AppendOptions{IdempotencyKey: fmt.Sprint(n)})
 			if err == nil {
 				break
 			}
@@ -83,10 +82,10 @@ func (p *producer) gap(t time.Time) (longest time.Duration) {
 // leader of the log, and producers are at the nodes. happen returns how to undo
 // it, if need be.
 func (b *bench) gaps(d *deployment.Deployment, what string, nodes []*deployment.Node, happen func() (undo func() error, err error)) error {
-	var longest samples
+	var longest deployment.Samples
 	failed := 0
 	for i := range b.times {
-		say("%s, %d of %d", what, i+1, b.times)
+		deployment.Say("%s, %d of %d", what, i+1, b.times)
 		gaps, f, err := b.gap(what, nodes, happen)
 		if err != nil {
 			return err
@@ -100,7 +99,7 @@ func (b *bench) gaps(d *deployment.Deployment, what string, nodes []*deployment.
 	return nil
 }
 
-func (b *bench) gap(what string, nodes []*deployment.Node, happen func() (func() error, error)) (gaps samples, failed int, err error) {
+func (b *bench) gap(what string, nodes []*deployment.Node, happen func() (func() error, error)) (gaps deployment.Samples, failed int, err error) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -108,7 +107,7 @@ func (b *bench) gap(what string, nodes []*deployment.Node, happen func() (func()
 	all := make([]*producer, producers)
 	for i := range all {
 		b.begun++
-		all[i] = &producer{session: fmt.Sprint("producer-", b.begun), url: nodes[i%len(nodes)].URL}
+		all[i] = &producer{session: fmt.Sprint("producer-", b.begun), node: nodes[i%len(nodes)].API}
 		busy.Go(func() { all[i].append(ctx) })
 	}
 	acked := func(since time.Time, n int) error {
@@ -142,7 +141,7 @@ func (b *bench) gap(what string, nodes []*deployment.Node, happen func() (func()
 		gaps = append(gaps, p.gap(began))
 		failed += p.failed
 		if p.last != nil {
-			say("%s got %d refusals, the last one: %v", p.session, p.failed, p.last)
+			deployment.Say("%s got %d refusals, the last one: %v", p.session, p.failed, p.last)
 		}
 	}
 	if undo != nil {

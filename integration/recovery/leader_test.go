@@ -16,10 +16,3 @@ func TestGap(t *testing.T) {
 	require.Zero(t, p.gap(at(2000)))
 	require.Equal(t, 2, p.ackedSince(at(1000)))
 }
-
-func TestQuantiles(t *testing.T) {
-	s := samples{3, 1, 2}
-	require.Equal(t, time.Duration(2), s.at(0.5))
-	require.Equal(t, time.Duration(3), s.at(1))
-	require.Zero(t, samples(nil).at(0.5))
-}

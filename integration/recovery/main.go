@@ -9,32 +9,23 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/helixd/helixd/integration/deployment"
 )
 
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
-
 // options say what is measured.
 type options struct {
+	deployment.Options
 	times    int      // how often each thing dies
 	runs     int      // of the node that dies
 	sessions int      // of the node that starts again
 	only     []string // parts
-	helixd   string   // path; empty: it is built
-	dir      string   // of all data; empty: the system's temporary folder
-	keep     bool
 }
 
 // part is something to measure.
@@ -58,38 +49,23 @@ func start() int {
 		names = append(names, p.name)
 	}
 	var o options
-	short := flag.Bool("short", false, "each thing dies once, 12 runs, 5,000 sessions: for CI")
+	o.Flags("each thing dies once, 12 runs, 5,000 sessions: for CI")
 	only := flag.String("only", strings.Join(names, ","), "what to measure, comma-separated")
 	limit := flag.Duration("limit", time.Hour, "give up after this")
 	flag.IntVar(&o.times, "times", 5, "how often each thing dies")
 	flag.IntVar(&o.runs, "runs", 50, "runs of the node that dies")
 	flag.IntVar(&o.sessions, "sessions", 100_000, "sessions of the node that starts again")
-	flag.StringVar(&o.helixd, "helixd", "", "the command to run; it is built if empty")
-	flag.StringVar(&o.dir, "dir", "", "where the data goes meanwhile; the system's temporary folder if empty")
-	flag.BoolVar(&o.keep, "keep", false, "keep data and logs")
 	flag.Parse()
-	if *short {
+	if o.Short {
 		o.times, o.runs, o.sessions = 1, min(o.runs, 12), min(o.sessions, 5_000)
 	}
 	o.only = strings.Split(*only, ",")
 	wrong := func(name string) bool { return !slices.Contains(names, name) }
 	if flag.NArg() > 0 || o.times < 1 || o.runs < 1 || o.sessions < 1 || slices.ContainsFunc(o.only, wrong) {
 		flag.Usage()
-		return exitUsage
+		return deployment.ExitUsage
 	}
-	if o.helixd != "" {
-		o.helixd, _ = filepath.Abs(o.helixd) // fails only without a working directory
-	}
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("it took more than %s", *limit))
-	defer cancel()
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "recovery:", errors.Join(err, context.Cause(ctx)))
-		return exitFailed
-	}
-	return 0
+	return o.Main("recovery", *limit, func(ctx context.Context, folder string) error { return run(ctx, o, folder) })
 }
 
 // bench is one run of the program.
@@ -98,7 +74,7 @@ type bench struct {
 	ctx      context.Context
 	folder   string
 	binaries deployment.Binaries
-	tool     *tool
+	tool     *deployment.Service
 	report   report
 	begun    int // sessions
 	clusters int // of embedded servers
@@ -106,24 +82,13 @@ type bench struct {
 
 // run measures and reports. What was measured before something failed is
 // reported, too.
-func run(ctx context.Context, o options) (err error) {
-	b := &bench{options: o, ctx: ctx}
-	if b.folder, err = os.MkdirTemp(o.dir, "recovery-"); err != nil {
+func run(ctx context.Context, o options, folder string) (err error) {
+	b := &bench{options: o, ctx: ctx, folder: folder}
+	if b.tool, err = deployment.Serve(http.HandlerFunc(tool)); err != nil {
 		return err
 	}
-	defer func() {
-		if err == nil && !o.keep {
-			os.RemoveAll(b.folder)
-			return
-		}
-		say("data and logs are in %s", b.folder)
-	}()
-	if b.tool, err = startTool(); err != nil {
-		return err
-	}
-	defer b.tool.stop()
-	say("building")
-	if b.binaries, err = deployment.Build(ctx, b.folder, o.helixd, slices.Contains(o.only, "outside") || slices.Contains(o.only, "leader")); err != nil {
+	defer b.tool.Stop()
+	if b.binaries, err = deployment.Build(ctx, b.folder, o.Helixd, slices.Contains(o.only, "outside") || slices.Contains(o.only, "leader")); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -142,9 +107,4 @@ func run(ctx context.Context, o options) (err error) {
 func (b *bench) dir(name string) (string, error) {
 	path := filepath.Join(b.folder, name)
 	return path, os.MkdirAll(path, 0o700)
-}
-
-// say tells the watcher how far it is.
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "  %s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }

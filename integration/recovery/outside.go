@@ -51,12 +51,12 @@ func (b *bench) onOutside(name string, do func(*deployment.Deployment) error) er
 	if err != nil {
 		return err
 	}
-	d, err := deployment.Outside(b.binaries, dir, 3, 3, b.tool.agents())
+	d, err := deployment.Outside(b.binaries, dir, 3, 3, b.agents())
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	say("starting three NATS servers and three nodes")
+	deployment.Say("starting three NATS servers and three nodes")
 	if err := d.Start(b.ctx); err != nil {
 		return err
 	}

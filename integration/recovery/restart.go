@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 )
 
@@ -21,7 +22,7 @@ func (b *bench) restart() error {
 	if err != nil {
 		return err
 	}
-	d, err := deployment.Alone(b.binaries, dir, b.tool.agents())
+	d, err := deployment.Alone(b.binaries, dir, b.agents())
 	if err != nil {
 		return err
 	}
@@ -31,12 +32,12 @@ func (b *bench) restart() error {
 	if err := d.Start(b.ctx); err != nil {
 		return err
 	}
-	say("making %d sessions", b.sessions)
+	deployment.Say("making %d sessions", b.sessions)
 	began := time.Now()
-	if err := each(b.sessions, 128, func(i int) error { return b.fill(n, i) }); err != nil {
+	if err := deployment.Each(b.sessions, 128, func(i int) error { return b.fill(n, i) }); err != nil {
 		return err
 	}
-	say("they took %s; %.0f MiB", time.Since(began).Round(time.Second), deployment.Resident(n.PID()))
+	deployment.Say("they took %s; %.0f MiB", time.Since(began).Round(time.Second), deployment.Resident(n.PID()))
 	if err := n.Stop(deployment.Within); err != nil {
 		return err
 	}
@@ -44,9 +45,9 @@ func (b *bench) restart() error {
 	if err := d.Start(b.ctx); err != nil {
 		return err
 	}
-	var ready, first, chunk, others samples
+	var ready, first, chunk, others deployment.Samples
 	for i := range b.times {
-		say("restart, %d of %d", i+1, b.times)
+		deployment.Say("restart, %d of %d", i+1, b.times)
 		walks, err := b.walks(1, n, n)
 		if err != nil {
 			return err
@@ -55,7 +56,7 @@ func (b *bench) restart() error {
 		if err := deployment.Sleep(b.ctx, settled); err != nil {
 			return err
 		}
-		_, holder, err := w.claim(b.ctx, n, 0, "")
+		_, holder, err := b.claim(b.ctx, w, n, 0, "")
 		if err != nil {
 			return err
 		}
@@ -71,8 +72,8 @@ func (b *bench) restart() error {
 		ready = append(ready, time.Since(began))
 		for j := range reads {
 			one := time.Now()
-			err := insist(b.ctx, func() error {
-				_, err := get(b.ctx, n.URL+"/sessions/"+filled(rand.IntN(b.sessions))+"/state")
+			err := b.insist(func() error {
+				_, err := n.API.State(b.ctx, filled(rand.IntN(b.sessions)))
 				return err
 			})
 			if err != nil {
@@ -102,7 +103,7 @@ func (b *bench) restart() error {
 	b.report.add(what+"start to the first read's answer", d.Durability, first...)
 	b.report.add(what+"start to the first new chunk of a run that was live, at its client", d.Durability, chunk...)
 	b.report.add(what+"further reads, one after the other", d.Durability, others...)
-	say("%.0f MiB after the last restart", deployment.Resident(n.PID()))
+	deployment.Say("%.0f MiB after the last restart", deployment.Resident(n.PID()))
 	return nil
 }
 
@@ -112,11 +113,9 @@ func filled(i int) string { return fmt.Sprint("filled-", i) }
 // which costs one server more than they do.
 func (b *bench) fill(n *deployment.Node, i int) error {
 	for k := range chunksEach {
-		err := insist(b.ctx, func() error {
-			_, err := post(b.ctx, n.URL+"/sessions/"+filled(i)+"/chunks", map[string]any{
-				"type": "text_delta", "delta": fmt.Sprint("words ", k, " of what somebody has said here "),
-				"agentId": filled(i), "agentType": "producer", "timestamp": 1, "step": 1,
-			}, nil)
+		err := b.insist(func() error {
+			chunk := deployment.TextChunk(filled(i), fmt.Sprint("words ", k, " of what somebody has said here "))
+			_, err := n.API.AppendChunks(b.ctx, filled(i), chunk, client.AppendOptions{})
 			return err
 		})
 		if err != nil {

@@ -1,25 +1,23 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 )
 
 // walk is a run, and a client that follows it at another node.
 type walk struct {
 	session string
-	at      *deployment.Node // of the client
+	at      *client.Client // where the run is followed
 	end     context.CancelFunc
 	ended   chan struct{}
 
@@ -41,13 +39,13 @@ func (b *bench) walks(n int, at, from *deployment.Node) (all []*walk, err error)
 	all = make([]*walk, n)
 	first := b.begun
 	b.begun += n
-	err = each(n, 16, func(i int) error {
-		w := &walk{session: fmt.Sprint("walk-", first+i), at: from, ended: make(chan struct{})}
+	err = deployment.Each(n, 16, func(i int) error {
+		w := &walk{session: fmt.Sprint("walk-", first+i), at: from.API, ended: make(chan struct{})}
 		all[i] = w
-		err := insist(b.ctx, func() error {
-			_, err := post(b.ctx, at.URL+"/start", map[string]any{"sessionId": w.session, "agentType": "walker", "message": "Go."}, nil)
+		err := b.insist(func() error {
+			_, err := at.API.Start(b.ctx, client.StartRequest{SessionID: w.session, AgentType: "walker", Messages: client.Text("Go.")})
 			return err
-		})
+		}, api.CodeAlreadyRunning)
 		if err != nil {
 			return err
 		}
@@ -73,11 +71,8 @@ func (b *bench) stop(all []*walk, at *deployment.Node) error {
 		w.end()
 		<-w.ended
 	}
-	return each(len(all), 16, func(i int) error {
-		return retry(b.ctx, func() error {
-			_, err := post(b.ctx, at.URL+"/abort", map[string]any{"sessionId": all[i].session}, nil)
-			return err
-		})
+	return deployment.Each(len(all), 16, func(i int) error {
+		return retry(b.ctx, func() error { return at.API.Abort(b.ctx, all[i].session, "") })
 	})
 }
 
@@ -104,49 +99,29 @@ func (w *walk) follow(ctx context.Context) {
 	}
 }
 
+// connect reads one connection to its end. What else than a broken connection ends it is
+// seen by the caller, who waits for words.
 func (w *walk) connect(ctx context.Context) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.at.URL+"/sse?sessionId="+w.session, nil)
-	if err != nil {
-		panic(err) // our own
-	}
-	if last := w.last(); last.sequence > 0 {
-		req.Header.Set("Last-Event-ID", strconv.FormatUint(last.sequence, 10))
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return
-	}
-	for in := bufio.NewScanner(resp.Body); in.Scan(); {
-		data, found := strings.CutPrefix(in.Text(), "data: ")
-		if !found {
-			continue
-		}
+	_ = deployment.Read(ctx, w.at, w.session, w.last().sequence, 0, func(event remotehttp.RawEvent) (last bool) {
 		now := time.Now()
 		var e struct {
 			Type     string
 			Chunk    struct{ Type string }
 			Sequence uint64
 		}
-		err := json.Unmarshal([]byte(data), &e)
-		if err != nil && !in.Scan() {
-			return // the node has died in the middle of the line
-		}
-		if err != nil || e.Type != "chunk" {
-			w.failed(fmt.Errorf("%s: not a chunk: %s", w.session, data))
-			return
-		}
-		if last := w.last(); e.Sequence <= last.sequence {
-			w.failed(fmt.Errorf("%s: %d came behind %d", w.session, e.Sequence, last.sequence))
-			return
+		switch err := json.Unmarshal(event.Data, &e); {
+		case err != nil || e.Type != "chunk":
+			w.failed(fmt.Errorf("%s: not a chunk: %s", w.session, event.Data))
+			return true
+		case e.Sequence <= w.last().sequence:
+			w.failed(fmt.Errorf("%s: %d came behind %d", w.session, e.Sequence, w.last().sequence))
+			return true
 		}
 		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.seen = append(w.seen, sighting{e.Sequence, e.Chunk.Type, now})
-		w.mu.Unlock()
-	}
+		return false
+	})
 }
 
 func (w *walk) failed(err error) {
@@ -203,29 +178,28 @@ func (w *walk) around(sequence uint64) (before, behind, words sighting) {
 
 // claim finds the record by which another node than the first has claimed the
 // tree; its sequence is 0 if there is none.
-func (w *walk) claim(ctx context.Context, at *deployment.Node, from uint64, first string) (r eventlog.Record, node string, err error) {
-	var raw []byte
-	err = insist(ctx, func() (err error) {
-		raw, err = get(ctx, fmt.Sprint(at.URL, "/sessions/", w.session, "/records?dead=1&from=", from))
-		return err
+func (b *bench) claim(ctx context.Context, w *walk, at *deployment.Node, from uint64, first string) (found eventlog.Record, node string, err error) {
+	err = b.insist(func() error {
+		for r, err := range at.API.Records(ctx, w.session, client.RecordRange{From: from, Dead: true}) {
+			if err != nil {
+				return err
+			}
+			if r.Type != (*eventlog.RunClaimed)(nil).Type() {
+				continue
+			}
+			f, err := r.Fact()
+			if err != nil {
+				return err
+			}
+			if node = f.(*eventlog.RunClaimed).Node; node != first {
+				found = r
+				return nil
+			}
+		}
+		return nil
 	})
-	if err != nil {
-		return r, "", err
+	if found.Sequence == 0 {
+		node = ""
 	}
-	for line := range bytes.Lines(raw) {
-		if err := r.UnmarshalJSON(line); err != nil {
-			return r, "", err
-		}
-		if r.Type != (*eventlog.RunClaimed)(nil).Type() {
-			continue
-		}
-		f, err := r.Fact()
-		if err != nil {
-			return r, "", err
-		}
-		if node := f.(*eventlog.RunClaimed).Node; node != first {
-			return r, node, nil
-		}
-	}
-	return eventlog.Record{}, "", nil
+	return found, node, err
 }

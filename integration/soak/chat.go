@@ -5,13 +5,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
 
@@ -50,7 +50,7 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 		cut, finished, some, again, slow := 1+r.IntN(25), false, false, false, false
 		ctx, hangUp := context.WithCancel(s.ctx)
 		for part, err := range parts(ctx) {
-			if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == api.CodeUnavailable && s.mayBeSlow(began) {
+			if deployment.Code(err) == api.CodeUnavailable && s.mayBeSlow(began) {
 				slow = true
 				break
 			}

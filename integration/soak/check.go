@@ -3,17 +3,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 	"github.com/helixd/helixd/projector"
 )
@@ -121,7 +120,7 @@ func (s *soak) erase(session string) bool {
 	for pending := false; s.ctx.Err() == nil; pending = true {
 		var e api.Erased
 		err := s.patiently(func() (err error) { e, err = s.api.Erase(s.ctx, session); return err }, api.CodeNotFound)
-		if refusal, ok := errors.AsType[*client.Error](err); ok && pending && refusal.Status == http.StatusNotFound {
+		if pending && deployment.Status(err) == http.StatusNotFound {
 			break // nothing was left
 		}
 		if s.refused(session, "erase", err) {
@@ -138,13 +137,13 @@ func (s *soak) erase(session string) bool {
 
 // recheck reads sessions again that were found right: they are as they were.
 func (s *soak) recheck() error {
-	s.say("reading again")
+	deployment.Say("reading again")
 	random := s.random("recheck", 0)
 	random.Shuffle(len(s.left), func(i, j int) { s.left[i], s.left[j] = s.left[j], s.left[i] })
 	for _, k := range s.left[:min(rechecked, len(s.left))] {
 		raw, err := s.get(s.ctx, "/sessions/"+k.session+"/records?dead=1")
 		switch {
-		case k.hash == 0 && errors.Is(err, errNotFound):
+		case k.hash == 0 && deployment.Status(err) == http.StatusNotFound:
 		case k.hash == 0:
 			return evidence.Wrong(nil, "%s was erased and is there again: %.200s, %v", k.session, raw, err)
 		case err != nil:
@@ -156,42 +155,9 @@ func (s *soak) recheck() error {
 	return nil
 }
 
-var (
-	errNotFound = errors.New("not found")
-	errSlow     = errors.New("not in time")
-)
-
-// get returns what the daemon answers. It is asked again while its log does not
+// get returns the daemon's answer. It is asked again while its log does not
 // answer in time.
 func (s *soak) get(ctx context.Context, path string) (raw []byte, err error) {
-	for began := time.Now(); ; {
-		raw, err = s.getOnce(ctx, path)
-		if !errors.Is(err, errSlow) || !s.mayBeSlow(began) {
-			return raw, err
-		}
-	}
-}
-
-func (s *soak) getOnce(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.node.URL+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := s.http.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	switch {
-	case err != nil:
-		return nil, err
-	case resp.StatusCode == http.StatusNotFound:
-		return raw, fmt.Errorf("%s: %w: %s", path, errNotFound, bytes.TrimSpace(raw))
-	case resp.StatusCode == http.StatusServiceUnavailable:
-		return raw, fmt.Errorf("%s: %w: %.300s", path, errSlow, raw)
-	case resp.StatusCode != http.StatusOK:
-		return raw, fmt.Errorf("%s: %s: %.300s", path, resp.Status, raw)
-	}
-	return raw, nil
+	err = s.patiently(func() (err error) { raw, err = deployment.Get(ctx, s.api, path); return err })
+	return raw, err
 }

@@ -5,9 +5,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
 
@@ -37,17 +37,11 @@ func (s *soak) comeAndStay() {
 	if s.inject != injectClients {
 		return
 	}
-	held := &http.Client{Transport: &http.Transport{}}
-	s.stays = append(s.stays, held.CloseIdleConnections)
 	for s.sleep(s.loaded, 100*time.Millisecond) {
-		req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, s.node.URL+"/sse?sessionId="+idleSession, nil)
-		if err != nil {
-			panic(err) // our own
-		}
-		resp, err := held.Do(req)
+		a, err := deployment.Connect(s.ctx, s.api, idleSession, 0, -1)
 		if err != nil {
 			return
 		}
-		s.stays = append(s.stays, func() { resp.Body.Close() })
+		s.stays = append(s.stays, a.Close)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // play is the whole life of a session of one kind.
@@ -18,22 +18,18 @@ func (s *soak) kindOf(slot int) play {
 	return []play{s.produce, s.work, s.produce, s.work, s.chat}[slot%5]
 }
 
-func textOf(session, text string) eventlog.Chunk {
-	return &eventlog.TextDelta{Base: eventlog.Base{AgentID: session, AgentType: agentProducer, Timestamp: 1}, Delta: text}
-}
-
 // wrong reports, once, whether something is to be done wrong on purpose.
 func (s *soak) wrong(what string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inject != what || s.did || time.Since(s.began) < 15*time.Second {
+	if s.inject != what || s.did || time.Since(deployment.Began) < 15*time.Second {
 		return false
 	}
 	s.did = true
 	return true
 }
 
-func (s *soak) took(all *[]time.Duration, began time.Time) {
+func (s *soak) took(all *deployment.Samples, began time.Time) {
 	d := time.Since(began)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,11 +3,11 @@
 package main
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -43,7 +43,7 @@ func (s *soak) look() {
 			}
 			return err
 		})
-		if e, ok := errors.AsType[*client.Error](err); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusNotImplemented) {
+		if status := deployment.Status(err); status == http.StatusNotFound || status == http.StatusNotImplemented {
 			continue // a daemon without read models
 		}
 		if s.refused("", "listing", err) {

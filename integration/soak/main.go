@@ -10,21 +10,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
-)
 
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // around bounds what a run takes beside its load: to build, to start, to come to
@@ -33,12 +26,10 @@ const around = 10 * time.Minute
 
 // options say what is done for how long.
 type options struct {
+	deployment.Options
 	span     time.Duration // with load
 	sessions int           // at a time
 	seed     uint64
-	binary   string // helixd; empty: it is built
-	dir      string // of all data; empty: the system's temporary folder
-	keep     bool
 	inject   string // what goes wrong on purpose; empty: nothing
 }
 
@@ -46,16 +37,13 @@ func main() { os.Exit(start()) }
 
 func start() int {
 	var o options
-	short := flag.Bool("short", false, "3 minutes: for CI")
+	o.Flags("3 minutes: for CI")
 	flag.DurationVar(&o.span, "for", 30*time.Minute, "how long the load lasts")
 	flag.IntVar(&o.sessions, "sessions", 300, "at a time")
 	flag.Uint64Var(&o.seed, "seed", 0, "of everything that is drawn; 0: another one each time")
-	flag.StringVar(&o.binary, "helixd", "", "the command to run; it is built if empty")
-	flag.StringVar(&o.dir, "dir", "", "where the data goes; the system's temporary folder if empty")
-	flag.BoolVar(&o.keep, "keep", false, "keep data and logs though all is well")
 	flag.StringVar(&o.inject, "inject", "", "what goes wrong on purpose, and must be noticed: "+strings.Join(injections, ", "))
 	flag.Parse()
-	if *short {
+	if o.Short {
 		o.span = min(o.span, 3*time.Minute)
 	}
 	if o.seed == 0 {
@@ -63,19 +51,16 @@ func start() int {
 	}
 	if flag.NArg() > 0 || o.sessions < 10 || o.span < 20*time.Second || o.inject != "" && !slices.Contains(injections, o.inject) {
 		flag.Usage()
-		return exitUsage
+		return deployment.ExitUsage
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, around+o.span, fmt.Errorf("the run took more than %s", around+o.span))
-	defer cancel()
-	err := run(ctx, o)
-	if o.inject != "" {
-		err = o.noticed(err)
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "soak: FAILED, seed %d: %v\n", o.seed, errors.Join(err, context.Cause(ctx)))
-		return exitFailed
-	}
-	return 0
+	return o.Main("soak", around+o.span, func(ctx context.Context, folder string) error {
+		err := run(ctx, o, folder)
+		if o.inject != "" {
+			return o.noticed(err)
+		}
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", o.seed, err)
+		}
+		return nil
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
 
@@ -32,7 +33,7 @@ func (s *soak) produce(session string, r *rand.Rand) {
 			if r.IntN(300) == 0 {
 				text += strings.Repeat("x", 300<<10) // stored in parts
 			}
-			chunks = append(chunks, textOf(session, text))
+			chunks = append(chunks, deployment.TextChunk(session, text)...)
 		}
 		began := time.Now()
 		var done api.Appended

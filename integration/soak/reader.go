@@ -6,10 +6,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"strconv"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
 
@@ -54,30 +55,7 @@ func (r *reader) follow(ctx context.Context) {
 func (r *reader) connect(ctx context.Context) {
 	ctx, hangUp := context.WithTimeout(ctx, between(r.rand, 5*time.Second, 40*time.Second))
 	defer hangUp()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.s.node.URL+"/sse?sessionId="+r.l.session, nil)
-	if err != nil {
-		panic(err) // our own
-	}
-	if last := r.Last(); last > 0 {
-		req.Header.Set("Last-Event-ID", strconv.FormatUint(last, 10))
-	}
-	resp, err := r.s.http.Do(req)
-	if err == nil && resp.StatusCode == http.StatusServiceUnavailable { // it comes again
-		resp.Body.Close()
-		r.s.count(func(c *counts) { c.again++ })
-		return
-	}
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET /sse after %d: %s", r.Last(), resp.Status)
-	}
-	if err != nil {
-		if ctx.Err() == nil {
-			r.s.violate(r.l.session, err)
-		}
-		return
-	}
-	defer resp.Body.Close()
-	evidence.Events(resp.Body, func() {}, func(e evidence.Event) bool {
+	err := deployment.Read(ctx, r.s.api, r.l.session, r.Last(), 0, func(e remotehttp.RawEvent) bool {
 		last, err := r.Take(e)
 		if err == nil && e.Name == "chunk" && r.s.wrong(injectTwice) {
 			_, err = r.Take(e)
@@ -87,4 +65,10 @@ func (r *reader) connect(ctx context.Context) {
 		}
 		return last || err != nil
 	})
+	switch {
+	case deployment.Code(err) == api.CodeUnavailable: // it comes again
+		r.s.count(func(c *counts) { c.again++ })
+	case err != nil && ctx.Err() == nil:
+		r.s.violate(r.l.session, fmt.Errorf("GET /sse after %d: %w", r.Last(), err))
+	}
 }

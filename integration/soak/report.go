@@ -5,8 +5,9 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // rows is how many samples the table shows.
@@ -49,11 +50,10 @@ func (s *soak) report(found []error) {
 	}
 }
 
-func quantiles(all []time.Duration) string {
+func quantiles(all deployment.Samples) string {
 	if len(all) == 0 {
 		return "no time: there was none"
 	}
-	slices.Sort(all)
-	at := func(p float64) time.Duration { return all[int(p*float64(len(all)-1))].Round(100 * time.Microsecond) }
+	at := func(q float64) time.Duration { return all.At(q).Round(100 * time.Microsecond) }
 	return fmt.Sprintf("p50 %s, p99 %s, at most %s", at(0.5), at(0.99), at(1))
 }

@@ -8,14 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
@@ -34,12 +31,11 @@ const (
 // soak is one run of the program.
 type soak struct {
 	options
-	began  time.Time
 	folder string
+	binary string // helixd
 	node   *deployment.Node
-	tools  *tools
-	http   *http.Client
-	api    *client.Client // repeats nothing: each refusal counts, but see patiently
+	tools  *deployment.Service
+	api    *client.Client // see patiently
 	watch  *watch
 
 	ctx    context.Context // ends with the first violation
@@ -50,8 +46,8 @@ type soak struct {
 
 	mu      sync.Mutex
 	counts  counts
-	appends []time.Duration // how long they took
-	stops   []time.Duration // how long interrupts took
+	appends deployment.Samples // how long they took
+	stops   deployment.Samples // how long interrupts took
 	left    []kept
 	did     bool // the injected wrong was done
 }
@@ -66,30 +62,17 @@ type counts struct {
 	again                      int // requests that the log had not answered in time
 }
 
-func run(ctx context.Context, o options) (err error) {
-	s := &soak{
-		options: o, began: time.Now(),
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second, DisableCompression: true}},
-	}
-	if s.folder, err = os.MkdirTemp(o.dir, "soak-"); err != nil {
-		return err
-	}
-	defer func() {
-		if (err == nil || o.inject != "") && !o.keep {
-			os.RemoveAll(s.folder)
-			return
-		}
-		s.say("data and logs are in %s", s.folder)
-	}()
+func run(ctx context.Context, o options, folder string) (err error) {
+	s := &soak{options: o, folder: folder}
 	s.ctx, s.fail = context.WithCancelCause(ctx)
 	defer s.fail(nil)
 	s.loaded, s.rest = context.WithCancel(s.ctx)
 	defer s.rest()
-	s.say("seed %d, %d sessions, %s", o.seed, o.sessions, o.span)
-	if s.tools, err = startTools(); err != nil {
+	deployment.Say("seed %d, %d sessions, %s", o.seed, o.sessions, o.span)
+	if s.tools, err = deployment.Serve(http.HandlerFunc(tool)); err != nil {
 		return err
 	}
-	defer s.tools.stop()
+	defer s.tools.Stop()
 	if err := s.launch(); err != nil {
 		return err
 	}
@@ -120,13 +103,12 @@ func first(errs ...error) error {
 
 // launch builds and starts the daemon.
 func (s *soak) launch() error {
-	s.say("building helixd")
-	b, err := deployment.Build(s.ctx, s.folder, s.binary, false)
+	b, err := deployment.Build(s.ctx, s.folder, s.Helixd, false)
 	if err != nil {
 		return err
 	}
 	s.binary = b.Helixd
-	d, err := deployment.Alone(b, s.folder, "durability: fsync\ndebug: {pprof: true}\n"+s.tools.agents())
+	d, err := deployment.Alone(b, s.folder, "durability: fsync\ndebug: {pprof: true}\n"+agents(s.tools.URL))
 	if err != nil {
 		return err
 	}
@@ -138,7 +120,7 @@ func (s *soak) launch() error {
 		s.node.Kill()
 		return err
 	}
-	s.api = client.New(s.node.URL, &client.Options{HTTPClient: s.http, MaxRetries: -1, Idle: slowWithin})
+	s.api = s.node.API
 	return nil
 }
 
@@ -146,7 +128,7 @@ func (s *soak) launch() error {
 // so that what is made once is there.
 func (s *soak) begin() error {
 	err := s.patiently(func() error {
-		_, err := s.api.AppendChunks(s.ctx, idleSession, []eventlog.Chunk{textOf(idleSession, "idle ")}, client.AppendOptions{IdempotencyKey: "idle"})
+		_, err := s.api.AppendChunks(s.ctx, idleSession, deployment.TextChunk(idleSession, "idle "), client.AppendOptions{IdempotencyKey: "idle"})
 		return err
 	})
 	if err != nil {
@@ -160,7 +142,7 @@ func (s *soak) begin() error {
 
 // load keeps so many sessions under way, until the time is finished.
 func (s *soak) load() error {
-	s.say("load")
+	deployment.Say("load")
 	s.watch.start()
 	var load sync.WaitGroup
 	for i := range s.sessions {
@@ -179,7 +161,7 @@ func (s *soak) load() error {
 	load.Go(s.look)
 	s.sleep(s.ctx, s.span)
 	s.rest()
-	s.say("no more sessions are begun")
+	deployment.Say("no more sessions are begun")
 	done := make(chan struct{})
 	go func() {
 		load.Wait()
@@ -199,7 +181,6 @@ func rampTime(span time.Duration) time.Duration { return min(30*time.Second, spa
 
 // settle waits until the daemon is idle again.
 func (s *soak) settle() error {
-	s.http.CloseIdleConnections()
 	return s.watch.idleAfter(s.ctx)
 }
 
@@ -215,7 +196,7 @@ func (s *soak) verify() error {
 	if out, err := exec.CommandContext(s.ctx, s.binary, "verify", "--data-dir", data).CombinedOutput(); err != nil {
 		return fmt.Errorf("helixd verify: %w: %s", err, out)
 	}
-	s.say("helixd verify: clean")
+	deployment.Say("helixd verify: clean")
 	return nil
 }
 
@@ -228,18 +209,13 @@ func (s *soak) random(purpose string, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, h+uint64(i)))
 }
 
-// say prints a line with its time.
-func (s *soak) say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%8.1fs %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
 // violate ends the run.
 func (s *soak) violate(session string, err error) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	err = fmt.Errorf("after %.1fs, session %q: %w", time.Since(s.began).Seconds(), session, err)
-	s.say("VIOLATION %v", err)
+	err = fmt.Errorf("after %.1fs, session %q: %w", time.Since(deployment.Began).Seconds(), session, err)
+	deployment.Say("VIOLATION %v", err)
 	s.fail(err)
 }
 
@@ -255,18 +231,8 @@ func (s *soak) refused(session, what string, err error) bool {
 // patiently makes a request again that the log did not answer in time. It may
 // have been carried out, and be refused then with one of the codes.
 func (s *soak) patiently(request func() error, done ...api.Code) error {
-	began, again := time.Now(), false
-	for {
-		err := request()
-		refusal, refused := errors.AsType[*client.Error](err)
-		switch {
-		case again && refused && slices.Contains(done, refusal.Code):
-			return nil
-		case !refused || refusal.Code != api.CodeUnavailable || !s.mayBeSlow(began):
-			return err
-		}
-		again = true
-	}
+	began := time.Now()
+	return deployment.Insist(func() bool { return s.mayBeSlow(began) }, request, done...)
 }
 
 // mayBeSlow waits until something may be asked again that was asked first at

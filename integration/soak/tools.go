@@ -3,12 +3,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"time"
 )
 
@@ -26,34 +23,14 @@ const (
 	spoken = "Here is what I have to say, word by word, and not a single one of them twice."
 )
 
-// tools is the HTTP tool that agents call.
-type tools struct {
-	url    string
-	server *http.Server
+// tool is the HTTP tool that agents call.
+func tool(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // whatever it asks
+	_, _ = io.WriteString(w, `{"result":{"sky":"grey"},"patches":[{"op":"add","path":"/looked","value":true}]}`)
 }
 
-func startTools() (*tools, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	t := &tools{url: "http://" + l.Addr().String()}
-	t.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // whatever it asks
-		_, _ = io.WriteString(w, `{"result":{"sky":"grey"},"patches":[{"op":"add","path":"/looked","value":true}]}`)
-	})}
-	go func() {
-		if err := t.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			fmt.Fprintln(os.Stderr, "soak: the tool:", err)
-		}
-	}()
-	return t, nil
-}
-
-func (t *tools) stop() { t.server.Close() }
-
-// agents is the agents' part of the configuration.
-func (t *tools) agents() string {
+// agents is the agents' part of the configuration; tool is the tool's URL.
+func agents(tool string) string {
 	return fmt.Sprintf(`
 agents:
   worker:
@@ -81,5 +58,5 @@ agents:
       ask: {client: true}
   speaker:
     model: {provider: scripted, name: slow, scriptDelay: %[2]s, script: [{text: %[3]q}]}
-`, t.url, piece, spoken)
+`, tool, piece, spoken)
 }

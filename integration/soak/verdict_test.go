@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 // under returns ten minutes of samples, of a daemon at one level that changes as
@@ -97,6 +99,6 @@ func TestOnlyTheInjectedIsTakenForNoticed(t *testing.T) {
 	lost := options{inject: injectLost}
 	require.Error(t, lost.noticed(nil))
 	require.Error(t, lost.noticed(&leak{"goroutines"}))
-	require.Error(t, options{inject: injectClients}.noticed(errNotFound))
+	require.Error(t, options{inject: injectClients}.noticed(client.ErrUnreachable))
 	require.NoError(t, options{inject: injectClients}.noticed(&leak{"goroutines"}))
 }

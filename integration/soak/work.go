@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // work is a run with a tool, an approval and a client's tool; some are
@@ -47,7 +47,7 @@ func (s *soak) work(session string, r *rand.Rand) {
 				interrupt = time.Time{}
 				began := time.Now()
 				err := s.patiently(func() error { return s.api.Interrupt(s.ctx, session, "for a while") })
-				if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == api.CodeInterruptDeadline {
+				if deployment.Code(err) == api.CodeInterruptDeadline {
 					s.count(func(c *counts) { c.late++ }) // it is kept: that it is met is seen below
 				} else if s.refused(session, "interrupt", err) {
 					return

@@ -26,9 +26,9 @@ const (
 	retryMost = time.Second
 )
 
-// client follows a session. When its connection breaks it goes to the other
+// follower is a client that follows a session. When its connection breaks it goes to the other
 // node at once, and says how far it has come.
-type client struct {
+type follower struct {
 	crowd   *crowd
 	number  int
 	session string
@@ -53,7 +53,7 @@ type client struct {
 }
 
 // follow follows for ever.
-func (c *client) follow(ctx context.Context) {
+func (c *follower) follow(ctx context.Context) {
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
 		if c.connect() { // it was let in: to the other one, now
@@ -66,7 +66,7 @@ func (c *client) follow(ctx context.Context) {
 }
 
 // connect reads one connection to its end, and reports whether it was let in.
-func (c *client) connect() (entered bool) {
+func (c *follower) connect() (entered bool) {
 	c.mu.Lock()
 	at, last := c.at, c.last
 	c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *client) connect() (entered bool) {
 	return true
 }
 
-func (c *client) request(at int, last uint64) string {
+func (c *follower) request(at int, last uint64) string {
 	resume := ""
 	if last > 0 {
 		resume = "Last-Event-ID: " + strconv.FormatUint(last, 10) + "\r\n"
@@ -112,7 +112,7 @@ func (c *client) request(at int, last uint64) string {
 }
 
 // read takes events until the connection ends.
-func (c *client) read(conn net.Conn, body io.Reader) {
+func (c *follower) read(conn net.Conn, body io.Reader) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 1<<10), 64<<10)
 	id := uint64(0)
@@ -131,7 +131,7 @@ func (c *client) read(conn net.Conn, body io.Reader) {
 }
 
 // take takes a chunk: the next one, and no other.
-func (c *client) take(id uint64, data []byte) error {
+func (c *follower) take(id uint64, data []byte) error {
 	now := time.Now()
 	_, rest, _ := bytes.Cut(data, []byte(`"delta":"`))
 	number, rest, _ := bytes.Cut(rest, []byte(" "))
@@ -161,7 +161,7 @@ func (c *client) take(id uint64, data []byte) error {
 	return nil
 }
 
-func (c *client) entered() {
+func (c *follower) entered() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.connected, c.back, c.caught = true, time.Now(), time.Time{}
@@ -172,7 +172,7 @@ func (c *client) entered() {
 }
 
 // left notes that a connection has ended, or was refused.
-func (c *client) left(entered bool) {
+func (c *follower) left(entered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn, c.connected = nil, false
@@ -186,14 +186,14 @@ func (c *client) left(entered bool) {
 }
 
 // mark begins to measure.
-func (c *client) mark(at time.Time) {
+func (c *follower) mark(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.marked, c.broken, c.settled = at, !c.connected, false
 }
 
 // cut closes the connection, and sends the client home.
-func (c *client) cut() {
+func (c *follower) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn != nil {
@@ -202,13 +202,13 @@ func (c *client) cut() {
 	}
 }
 
-func (c *client) got() int {
+func (c *follower) got() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.chunks
 }
 
-func (c *client) count(a *answer) {
+func (c *follower) count(a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.Chunks += c.chunks
@@ -225,7 +225,7 @@ func (c *client) count(a *answer) {
 
 // times returns when a client that had lost its connection was let in again,
 // and when it was current again.
-func (c *client) times() (back, current time.Duration, ok bool) {
+func (c *follower) times() (back, current time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.broken || !c.settled {

@@ -27,19 +27,19 @@ func TestAClientTakesTheNextChunkOnly(t *testing.T) {
 		"under the same sequence": {3, 20, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &client{last: 20, chunks: 2}
+			c := &follower{last: 20, chunks: 2}
 			err := c.take(tc.id, event(tc.n, time.Now()))
 			require.Equal(t, tc.ok, err == nil, "%v", err)
 		})
 	}
-	require.ErrorContains(t, new(client).take(1, []byte(`{"type":"end"}`)), "what is this?")
+	require.ErrorContains(t, new(follower).take(1, []byte(`{"type":"end"}`)), "what is this?")
 }
 
 // A client is current with the last chunk that it had missed, and that shows
 // with the first one that it had not.
 func TestAClientIsCurrent(t *testing.T) {
 	began := time.Now()
-	c := &client{connected: true, crowd: &crowd{}, in: make(chan struct{}), nodes: []string{"a", "b"}}
+	c := &follower{connected: true, crowd: &crowd{}, in: make(chan struct{}), nodes: []string{"a", "b"}}
 	c.mark(began)
 	c.left(true)
 	c.entered()

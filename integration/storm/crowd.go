@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // crowdArgument makes a process of this program a crowd of clients.
@@ -21,7 +23,7 @@ const joiners = 32
 // and theirs, can be told apart.
 type crowd struct {
 	sessions int
-	clients  []*client
+	clients  []*follower
 
 	mu        sync.Mutex
 	violation string
@@ -42,7 +44,7 @@ func crowdMain() int {
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "crowd:", err)
-			return exitFailed
+			return deployment.ExitFailed
 		}
 	}
 }
@@ -65,7 +67,7 @@ func (c *crowd) obey(o order) (a answer) {
 	case orderTimes:
 		for _, client := range c.clients {
 			if back, current, ok := client.times(); ok {
-				a.Back, a.Current = append(a.Back, int64(back)), append(a.Current, int64(current))
+				a.Back, a.Current = append(a.Back, back), append(a.Current, current)
 			}
 		}
 	case orderCheck:
@@ -91,7 +93,7 @@ func (c *crowd) join(o order) {
 		number := o.First + i
 		// Both nodes have clients of every session.
 		home := (number + number/len(o.Sessions)) % len(o.Nodes)
-		c.clients = append(c.clients, &client{
+		c.clients = append(c.clients, &follower{
 			crowd: c, number: number, session: o.Sessions[number%len(o.Sessions)], nodes: o.Nodes,
 			home: home, at: home, in: make(chan struct{}),
 		})

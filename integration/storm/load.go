@@ -1,28 +1,24 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 )
 
 // load appends chunks to all sessions, for as long as it is let: as an outside
 // producer, that goes to the other node when one does not answer.
 type load struct {
-	urls   []string // of nodes
-	every  time.Duration
-	client *http.Client
-	all    []*producer
-	busy   sync.WaitGroup
-	again  atomic.Int64 // requests that were made again
+	nodes []*client.Client
+	every time.Duration
+	all   []*producer
+	busy  sync.WaitGroup
+	again atomic.Int64 // requests that were made again
 }
 
 // producer appends to one session.
@@ -31,10 +27,11 @@ type producer struct {
 	last    int // number of the last chunk
 }
 
-func newLoad(o options, urls []string) *load {
-	l := &load{urls: urls, every: o.every, client: &http.Client{
-		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: o.sessions, IdleConnTimeout: 3 * time.Second},
-	}}
+func newLoad(o options, nodes []*deployment.Node) *load {
+	l := &load{every: o.every}
+	for _, n := range nodes {
+		l.nodes = append(l.nodes, n.API)
+	}
 	for i := range o.sessions {
 		l.all = append(l.all, &producer{session: fmt.Sprint("storm-", i)})
 	}
@@ -75,14 +72,9 @@ func (l *load) keepPace(ctx, whole context.Context) {
 // by its key it is stored once.
 func (l *load) append(ctx context.Context, p *producer, at int) error {
 	n := p.last + 1
-	body, err := json.Marshal(map[string]any{
-		"type": "text_delta", "delta": text(n, time.Now().UnixNano()), "agentId": p.session, "agentType": "producer", "timestamp": 1, "step": 1,
-	})
-	if err != nil {
-		return err
-	}
+	chunk := deployment.TextChunk(p.session, text(n, time.Now().UnixNano()))
 	for try := at; ; try++ {
-		err := l.post(ctx, l.urls[try%len(l.urls)]+"/sessions/"+p.session+"/chunks", n, body)
+		_, err := l.nodes[try%len(l.nodes)].AppendChunks(ctx, p.session, chunk, client.AppendOptions{IdempotencyKey: fmt.Sprint(n)})
 		if err == nil {
 			p.last = n
 			return nil
@@ -92,22 +84,4 @@ func (l *load) append(ctx context.Context, p *producer, at int) error {
 			return fmt.Errorf("%w: %w", ended, err)
 		}
 	}
-}
-
-func (l *load) post(ctx context.Context, url string, key int, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Idempotency-Key", fmt.Sprint(key))
-	resp, err := l.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.300s", resp.Status, raw)
-	}
-	return err
 }

@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/helixd/helixd/integration/deployment"
+)
 
 // What the program and a crowd say to each other: an order, then its answer,
 // each a JSON object.
@@ -41,7 +45,7 @@ type answer struct {
 	Behind    int // of check
 
 	// Of times, in ns since the mark, of those that have lost their connection.
-	Back, Current []int64
+	Back, Current deployment.Samples
 }
 
 // add sums up what several crowds say.

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
-	"slices"
 	"strings"
-	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // report is what was measured.
@@ -26,7 +25,7 @@ type report struct {
 // timeRow is how long clients took to come back.
 type timeRow struct {
 	what          string
-	back, current []int64 // ns
+	back, current deployment.Samples
 }
 
 // lookRow is what the deployment was like.
@@ -39,8 +38,6 @@ type lookRow struct {
 func newReport(o options, files uint64) *report { return &report{options: o, files: files} }
 
 func (r *report) came(what string, a answer) {
-	slices.Sort(a.Back)
-	slices.Sort(a.Current)
 	r.times = append(r.times, timeRow{what, a.Back, a.Current})
 }
 
@@ -66,13 +63,13 @@ func (r *report) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d SSE clients in %d processes on %d sessions of two nodes, a chunk each %s a session; one NATS server, R1, durability %s.\n",
 		r.clients, r.crowds, r.sessions, r.every, r.durability)
-	fmt.Fprintf(&b, "%d cores, load average %s; up to %d open files a process.\n\n", runtime.NumCPU(), loadAverage(), r.files)
+	fmt.Fprintf(&b, "%d cores, load average %s; up to %d open files a process.\n\n", runtime.NumCPU(), deployment.LoadAverage(), r.files)
 	b.WriteString("| what | clients | connected again: p50 | p99 | all | current again: p50 | p99 | all |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, t := range r.times {
 		fmt.Fprintf(&b, "| %s | %d |", t.what, len(t.back))
-		for _, all := range [][]int64{t.back, t.current} {
+		for _, all := range []deployment.Samples{t.back, t.current} {
 			for _, q := range []float64{0.5, 0.99, 1} {
-				fmt.Fprintf(&b, " %.2f s |", at(all, q).Seconds())
+				fmt.Fprintf(&b, " %.2f s |", all.At(q).Seconds())
 			}
 		}
 		b.WriteByte('\n')
@@ -108,22 +105,4 @@ func (r *report) write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// at returns a quantile, 0 to 1, of sorted times.
-func at(sorted []int64, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return time.Duration(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))])
-}
-
-// loadAverage is the machine's, over one, five and fifteen minutes.
-func loadAverage() string {
-	raw, err := os.ReadFile("/proc/loadavg")
-	fields := strings.Fields(string(raw))
-	if err != nil || len(fields) < 3 {
-		return "unknown"
-	}
-	return strings.Join(fields[:3], " ")
 }

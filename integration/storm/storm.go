@@ -25,7 +25,7 @@ type storm struct {
 	report *report
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, o options, folder string) (err error) {
 	s := &storm{options: o, ctx: ctx}
 	connections := o.clients + 2*o.sessions + spareFiles // all clients are at one node while the other is dead, with the producers
 	want := uint64(connections + spareFiles)
@@ -35,22 +35,10 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	if files < want {
 		s.clients = max(1, o.clients-int(want-files))
-		say("this system allows %d open files in a process: %d clients instead of %d", files, s.clients, o.clients)
+		deployment.Say("this system allows %d open files in a process: %d clients instead of %d", files, s.clients, o.clients)
 	}
 	s.report = newReport(s.options, files)
-	folder, err := os.MkdirTemp(o.dir, "storm-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err == nil && !o.keep {
-			os.RemoveAll(folder)
-			return
-		}
-		say("data and logs are in %s", folder)
-	}()
-	say("building")
-	binaries, err := deployment.Build(ctx, folder, o.helixd, true)
+	binaries, err := deployment.Build(ctx, folder, o.Helixd, true)
 	if err != nil {
 		return err
 	}
@@ -59,7 +47,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer s.d.Close()
-	say("starting a NATS server and two nodes")
+	deployment.Say("starting a NATS server and two nodes")
 	if err := s.d.Start(ctx); err != nil {
 		return err
 	}
@@ -74,8 +62,7 @@ func run(ctx context.Context, o options) (err error) {
 
 // play plays all phases.
 func (s *storm) play() error {
-	urls := []string{s.d.Nodes[0].URL, s.d.Nodes[1].URL}
-	s.load = newLoad(s.options, urls)
+	s.load = newLoad(s.options, s.d.Nodes)
 	if err := s.load.begin(s.ctx); err != nil {
 		return err
 	}
@@ -102,7 +89,7 @@ func (s *storm) play() error {
 
 // join has all clients come.
 func (s *storm) join() error {
-	say("%d clients come", s.clients)
+	deployment.Say("%d clients come", s.clients)
 	began := time.Now()
 	hosts := make([]string, len(s.d.Nodes))
 	for i, n := range s.d.Nodes {
@@ -118,14 +105,14 @@ func (s *storm) join() error {
 	if sum.Connected != s.clients {
 		return fmt.Errorf("%d of %d clients are connected", sum.Connected, s.clients)
 	}
-	say("they took %s", time.Since(began).Round(100*time.Millisecond))
+	deployment.Say("they took %s", time.Since(began).Round(100*time.Millisecond))
 	return s.quiet("all clients, half on each node")
 }
 
 // kill kills a node, whose clients go to the other one, and starts it again.
 func (s *storm) kill() error {
 	victim := s.d.Nodes[1]
-	say("%s is killed", victim.Name)
+	deployment.Say("%s is killed", victim.Name)
 	began := time.Now()
 	if _, err := s.crowds.tell(order{Do: orderMark, At: began.UnixNano()}); err != nil {
 		return err
@@ -149,7 +136,7 @@ func (s *storm) kill() error {
 // cut cuts all connections at once. Each client comes back to the node that it
 // came to first.
 func (s *storm) cut() error {
-	say("all connections are cut")
+	deployment.Say("all connections are cut")
 	began := time.Now()
 	if _, err := s.crowds.tell(order{Do: orderCut, At: began.UnixNano()}); err != nil {
 		return err
@@ -177,7 +164,7 @@ func (s *storm) recovered(what string, began time.Time) error {
 			return fmt.Errorf("%w: %d connected, %d of %d are current", err, sum.Connected, sum.Settled, sum.Broken)
 		}
 	}
-	say("all are current, and have heard of something new, after %s", time.Since(began).Round(10*time.Millisecond))
+	deployment.Say("all are current, and have heard of something new, after %s", time.Since(began).Round(10*time.Millisecond))
 	times, err := s.crowds.tell(order{Do: orderTimes})
 	if err != nil {
 		return err
