@@ -28,13 +28,13 @@ type storm struct {
 func run(ctx context.Context, o options, folder string) (err error) {
 	s := &storm{options: o, ctx: ctx}
 	connections := o.clients + 2*o.sessions + spareFiles // all clients are at one node while the other is dead, with the producers
-	want := uint64(connections + spareFiles)
+	want := uint64(2 * connections) // of a node: it takes connections for half of its files
 	files, err := raiseFiles(want)
 	if err != nil {
 		return err
 	}
 	if files < want {
-		s.clients = max(1, o.clients-int(want-files))
+		s.clients = max(1, o.clients-int(want-files)/2)
 		deployment.Say("this system allows %d open files in a process: %d clients instead of %d", files, s.clients, o.clients)
 	}
 	s.report = newReport(s.options, files)
