@@ -2,10 +2,14 @@ package sqlite
 
 import (
 	"container/list"
+	"time"
 
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
+
+// foldIdle is how long a fold is kept without a record for it.
+const foldIdle = 2 * time.Minute
 
 // held is the fold of a tree, and the part of it that the file already has.
 type held struct {
@@ -14,6 +18,7 @@ type held struct {
 	written *written // nil: unknown
 	weight  int      // about how many bytes it takes
 	dirty   bool
+	used    time.Time
 	place   *list.Element
 }
 
@@ -48,6 +53,7 @@ func (c *foldCache) get(root string) *held {
 	h := c.folds[root]
 	if h != nil {
 		c.order.MoveToFront(h.place)
+		h.used = time.Now()
 	}
 	return h
 }
@@ -55,7 +61,7 @@ func (c *foldCache) get(root string) *held {
 // put replaces the fold of a tree.
 func (c *foldCache) put(root string, t *projector.Tree) *held {
 	c.drop(root)
-	h := &held{root: root, tree: t}
+	h := &held{root: root, tree: t, used: time.Now()}
 	h.place = c.order.PushFront(h)
 	c.folds[root] = h
 	c.grow(h, weightOf(t))
@@ -75,10 +81,14 @@ func (c *foldCache) drop(root string) {
 	}
 }
 
-// shrink evicts the least recently used folds whose rows are in the file.
-func (c *foldCache) shrink() {
-	for e := c.order.Back(); e != nil && (len(c.folds) > c.maxFolds || c.weight > c.maxSize); {
+// shrink evicts the least recently used folds whose rows are in the file: those that are
+// idle, and those for which there is no room.
+func (c *foldCache) shrink(now time.Time) {
+	for e := c.order.Back(); e != nil; {
 		h := e.Value.(*held)
+		if len(c.folds) <= c.maxFolds && c.weight <= c.maxSize && now.Sub(h.used) < foldIdle {
+			return
+		}
 		e = e.Prev()
 		if !h.dirty {
 			c.drop(h.root)

@@ -169,6 +169,7 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 				return fmt.Errorf("%w: it was removed", errDiscard)
 			}
 			p.walBusy = false
+			p.cache.shrink(time.Now())
 			if err := p.retry(ctx); err != nil {
 				return err
 			}

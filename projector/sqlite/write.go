@@ -30,7 +30,7 @@ func (p *projection) commit() error {
 	for _, h := range p.cache.folds {
 		h.dirty = false
 	}
-	p.cache.shrink()
+	p.cache.shrink(time.Now())
 	p.moved()
 	return nil
 }

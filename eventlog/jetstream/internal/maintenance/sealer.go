@@ -163,9 +163,13 @@ func (s *sealer) sweep(now time.Time) {
 		switch {
 		case t.due(now):
 			s.enqueue(t)
-		case idle >= forgetIdle && !t.queued:
+		case idle >= forgetIdle && !t.queued, idle >= forgetSealed && !t.queued && t.count == 0:
 			s.bytes -= t.bytes
 			delete(s.tails, session)
+		case idle >= forgetSealed && !t.queued:
+			s.bytes -= t.bytes
+			t.drop()
+			t.sealed, t.at = nil, 0
 		case idle >= sealIdle && t.bytes > 0:
 			s.bytes -= t.bytes
 			t.drop()

@@ -17,6 +17,9 @@ const (
 	// forgetIdle is after what time without an append a session's tail is
 	// no longer counted.
 	forgetIdle = time.Hour
+	// forgetSealed is after what time without an append the last segment is no longer kept, nor
+	// anything else of a session that is sealed to its end. Another append has it read again.
+	forgetSealed = 2 * time.Minute
 	// sealBuffer is how many bytes of payloads a node keeps for sealing, besides
 	// at most as many that it has just sealed. What does not fit is read from the
 	// log again.

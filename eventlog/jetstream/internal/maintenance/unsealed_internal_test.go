@@ -48,6 +48,26 @@ func TestATailThatAnotherNodeSealedGoesOn(t *testing.T) {
 	sealedTo(t, a, "s", last)
 }
 
+// TestIdleSessionsTakeNoMemory: of a session that is sealed to its end nothing is kept, and of one
+// with a few unsealed records how many there are.
+func TestIdleSessionsTakeNoMemory(t *testing.T) {
+	now := time.Now()
+	s := newSealer(nil)
+	idle := func(session string, count int, since time.Duration) {
+		s.tails[session] = &unsealed{session: session, count: count, touched: now.Add(-since), sealed: &wire.Segment{}, at: 1}
+	}
+	idle("sealed", 0, forgetSealed)
+	idle("begun", sealLeast-1, forgetSealed)
+	idle("busy", 0, sealIdle)
+	idle("old", sealLeast-1, forgetIdle)
+	s.sweep(now)
+	require.NotContains(t, s.tails, "sealed")
+	require.NotContains(t, s.tails, "old")
+	require.Equal(t, sealLeast-1, s.tails["begun"].count)
+	require.Nil(t, s.tails["begun"].sealed)
+	require.NotNil(t, s.tails["busy"].sealed)
+}
+
 // TestWhatMayNotBeOnDiskIsNotSealed: where the server syncs now and then only,
 // a segment could outlive a power loss that its records don't.
 func TestWhatMayNotBeOnDiskIsNotSealed(t *testing.T) {
