@@ -14,11 +14,11 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// now purges whatever is sealed.
+// now purges everything that is sealed.
 var now = eventlog.PurgeOptions{SealedFor: time.Nanosecond}
 
-// history appends random batches to some sessions, with seals, purges and
-// large payloads in between, and returns what was acknowledged.
+// history appends random batches to some sessions, with seals, purges and blobs in
+// between, and returns the acknowledged records.
 func history(t *testing.T, log *jetstream.Log, seed uint64, sessions, appends int) map[string][]eventlog.Record {
 	t.Helper()
 	t.Logf("seed %d", seed)
@@ -98,8 +98,8 @@ func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// TestCursorsStayValidAcrossAPurge: whatever a client had read before, it
-// goes on from there after everything was purged from the log.
+// TestCursorsStayValidAcrossAPurge: a client continues from any cursor after everything
+// was purged from the log.
 func TestCursorsStayValidAcrossAPurge(t *testing.T) {
 	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
@@ -161,7 +161,7 @@ func TestAppendsAfterAPurgeAreStillCompared(t *testing.T) {
 			require.ErrorAs(t, err, &conflict, "a session is not created again")
 			require.Equal(t, head, conflict.Head)
 			_, err = add(old)
-			require.ErrorAs(t, err, &conflict, "what lies behind is not overwritten")
+			require.ErrorAs(t, err, &conflict, "later records are not overwritten")
 
 			next, err := add(head)
 			require.NoError(t, err)

@@ -17,8 +17,8 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// BenchmarkAppend measures appends of one chunk, flat out, by a number of
-// sessions at once. One operation is one acknowledged append.
+// BenchmarkAppend measures appends of one chunk, without pauses, by a number of sessions
+// at once. One operation is one acknowledged append.
 func BenchmarkAppend(b *testing.B) {
 	for _, mode := range []struct {
 		name string
@@ -57,8 +57,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkWriterAppend measures what an agent's chunk costs from its making to the
-// fold, by itself: one session, one append at a time. Allocations are also the server's.
+// BenchmarkWriterAppend measures the cost of an agent's chunk from its creation to the
+// fold: one session, one append at a time. Allocations include the server's.
 func BenchmarkWriterAppend(b *testing.B) {
 	log := openAs(b, time.Second, "interval=1s")
 	w := eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w", Observe: func(r eventlog.Record) {
@@ -75,9 +75,9 @@ func BenchmarkWriterAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkCatchUp measures reading a whole session of so many records among
-// others' records, from its sealed segments and, as it is before sealing, from
-// the log. One operation is one session.
+// BenchmarkCatchUp measures reading a whole session of that many records among other
+// sessions' records, from its sealed segments and, as before sealing, from the log. One
+// operation is one session.
 func BenchmarkCatchUp(b *testing.B) {
 	for _, size := range []struct{ records, foreign int }{{400, 100_000}, {20_000, 100_000}} {
 		log := open(b, time.Second).(*jetstream.Log)
@@ -123,9 +123,9 @@ func BenchmarkCatchUp(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendMeasured measures what metrics cost an append, where appends
-// are cheapest: by turns on a log without and on one with them. The ratio is the
-// median time with them by that without.
+// BenchmarkAppendMeasured measures the cost of metrics for an append, where appends are
+// cheapest: alternating between a log without and one with them. The ratio is the median
+// time with metrics divided by that without.
 func BenchmarkAppendMeasured(b *testing.B) {
 	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
 	require.NoError(b, err)

@@ -12,40 +12,38 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
 )
 
-// What other adapters need on the same deployment.
+// Functions for other adapters on the same deployment.
 
-// Settle calls f again for as long as a cluster can't do what f asks only
-// because it has just come up, or has just lost a server: streams without a
-// leader, servers that have not heard of each other. f may be called again
-// when it was obeyed and its answer lost. It ends with f's last error when ctx
-// does, or after a minute if ctx has no deadline. A server that is alone is
-// asked once.
+// Settle calls f again while a cluster can't do what f requests only because it has just
+// started, or has just lost a server: streams without a leader, servers that don't know
+// of each other yet. f may be called again after the request was carried out and its
+// answer lost. Settle returns f's last error when ctx ends, or after a minute if ctx has
+// no deadline. On a server without a cluster it calls f once.
 func Settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) error {
 	return link.Settle(ctx, nc, f)
 }
 
-// CreateOrFind makes a stream, or finds the one with other settings that another node
-// has made. While a cluster is making that one, Settle calls again.
+// CreateOrFind creates a stream, or finds one with other settings that another node has
+// created. While a cluster is creating that one, Settle calls again.
 func CreateOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamConfig) (natsjs.Stream, error) {
 	return streams.CreateOrFind(ctx, js, want)
 }
 
-// CompressionOf is how streams with so many replicas may be compressed. A server
-// of a cluster that is started again may compress the block to which it then
-// appends (2.15.2, with SyncAlways): the replica is unreadable from then on.
+// CompressionOf returns the compression of streams with that many replicas. If a server
+// of a cluster restarts, it may compress the block to which it then appends (2.15.2, with
+// SyncAlways), and the replica is unreadable from then on.
 func CompressionOf(replicas int) natsjs.StoreCompression { return streams.CompressionOf(replicas) }
 
-// IsConflict reports whether the server refused to publish since the subject's last
+// IsConflict reports whether the server refused to publish because the subject's last
 // message is another one than was expected, or may soon be.
 func IsConflict(err error) bool { return link.IsConflict(err) }
 
-// Server is a NATS server in this process, as embed.Server is: what its streams
-// remove the log can have it overwrite in its own files.
+// Server is a NATS server in this process, such as embed.Server. The log can have it
+// overwrite, in its own files, messages that were removed from its streams.
 type Server = link.Server
 
 // Metrics measure logs. A nil one measures nothing.
 type Metrics = metrics.Metrics
 
-// NewMetrics registers what a log measures. It panics if that is registered
-// already.
+// NewMetrics registers the metrics of logs. It panics if they are registered already.
 func NewMetrics(reg prometheus.Registerer) *Metrics { return metrics.New(reg) }

@@ -36,7 +36,7 @@ func threeNodes(t testing.TB) (nodes [3]embed.Options) {
 	return nodes
 }
 
-// opened is what a node has once it is up.
+// opened is a node that is up.
 type opened struct {
 	srv *embed.Server
 	nc  *nats.Conn
@@ -85,9 +85,9 @@ func openAll(t testing.TB, nodes [3]embed.Options, options jetstream.Options) (a
 	return all
 }
 
-// Nodes that come up together all find the streams missing, and nobody has
-// heard of the others yet: each makes them, none fails. Nor when all come
-// back, and no stream has a leader.
+// Nodes that start together all find the streams missing, and no server knows of the
+// others yet: each creates them, and none fails. Nor does one fail when all restart and
+// no stream has a leader.
 func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	nodes := threeNodes(t)
@@ -106,7 +106,7 @@ func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 
 	all = openAll(t, nodes, jetstream.Options{Replicas: 3})
 	for _, n := range all {
-		require.Equal(t, 2, n.log.Info().Partitions, "what they were created with")
+		require.Equal(t, 2, n.log.Info().Partitions, "the number with which they were created")
 		require.Len(t, readAll(t, n.log, "s"), 2)
 	}
 	_, err = jetstream.Open(t.Context(), all[2].nc, &jetstream.Options{Partitions: 16, Replicas: 3})

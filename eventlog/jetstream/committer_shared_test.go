@@ -15,8 +15,8 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// An atomic batch costs an embedded server milliseconds. If each late session made one of its
-// own, all would stay late.
+// An atomic batch costs an embedded server milliseconds. If each late session made a
+// separate one, all would stay late.
 func TestAppendsOfSomeRecordsShareABatch(t *testing.T) {
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: true})

@@ -17,8 +17,8 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// contend has two nodes append to one session at the same time, n times each, and
-// calls lost for each comparison that fails.
+// contend lets two nodes append to one session at the same time, n times each, and calls
+// lost for each comparison that fails.
 func contend(t testing.TB, all [3]opened, n int, lost func(expected uint64, err error, took time.Duration)) (stored int) {
 	head, err := eventlog.AppendOnce(t.Context(), all[0].log, "s", "first", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func contend(t testing.TB, all [3]opened, n int, lost func(expected uint64, err 
 	return stored
 }
 
-// If several appends compare at the same time on several replicas, the losers get the
+// If several appends compare at the same time on several replicas, the losers receive the
 // head, and know that they have stored nothing.
 func TestALostComparisonOnAClusterTellsTheHead(t *testing.T) {
 	t.Parallel()
@@ -72,9 +72,9 @@ func TestALostComparisonOnAClusterTellsTheHead(t *testing.T) {
 	require.InDelta(t, 1+stored, len(readAll(t, all[2].log, "s")), float64(unknown))
 }
 
-// besideABusyWriter sends n commands to a session through one node while the writer
-// of another one always has an append in flight. It returns how long each took,
-// and how many texts were appended.
+// besideABusyWriter sends n commands to a session through one node while the writer of
+// another one always has an append in flight. It returns how long each took, and how many
+// texts were appended.
 func besideABusyWriter(t testing.TB, all [3]opened, n int) (took []time.Duration, texts int) {
 	w := eventlog.NewWriter(all[0].log, "s", eventlog.WriterOptions{ID: "w", NoMerge: true})
 	defer w.Stop()
@@ -105,8 +105,8 @@ func besideABusyWriter(t testing.TB, all [3]opened, n int) (took []time.Duration
 	return took, texts
 }
 
-// Commands through another node are recorded, once and in order, while a writer
-// goes on without a pause, and the writer loses nothing.
+// Commands through another node are recorded, once and in order, while a writer continues
+// without a pause, and the writer loses nothing.
 func TestCommandsPassABusyWriterOfACluster(t *testing.T) {
 	t.Parallel()
 	all := openAll(t, threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
@@ -133,9 +133,9 @@ func TestCommandsPassABusyWriterOfACluster(t *testing.T) {
 	require.Equal(t, numbers(texts), said)
 }
 
-// BenchmarkContention measures, on three replicas, the time until a lost comparison
-// is answered, and until a command through another node is recorded beside a writer
-// that never pauses.
+// BenchmarkContention measures, on three replicas, the time until a lost comparison is
+// answered, and the time until a command through another node is recorded while a writer
+// never pauses.
 func BenchmarkContention(b *testing.B) {
 	report := func(b *testing.B, took []time.Duration) {
 		slices.Sort(took)

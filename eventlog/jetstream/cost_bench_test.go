@@ -23,10 +23,11 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// BenchmarkAppendCost measures the processor time of an append of one chunk by 64 sessions
-// at once, the server's part included, beside a plain JetStream publish with the same
-// comparison, sync and connection. The two take turns, and the ratio is of the medians: other
-// load of the machine changes it little. One operation is one turn of each.
+// BenchmarkAppendCost measures the processor time of an append of one chunk by 64
+// sessions at once, the server's part included, compared with a plain JetStream publish
+// with the same comparison, sync and connection. The two alternate, and the ratio is of
+// the medians: other load of the machine changes it little. One operation is one round of
+// each.
 func BenchmarkAppendCost(b *testing.B) {
 	for _, mode := range []struct {
 		name       string
@@ -110,7 +111,7 @@ func BenchmarkAppendCost(b *testing.B) {
 	}
 }
 
-// processorTime is what the process has used so far.
+// processorTime is the processor time that the process has used.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

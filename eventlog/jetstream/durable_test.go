@@ -19,7 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// slowDisk is a server whose syncs end when the test says so, or fail.
+// slowDisk is a server whose syncs end, or fail, when the test decides.
 type slowDisk struct {
 	*embed.Server
 	slow  atomic.Bool
@@ -59,7 +59,7 @@ func openSlowDisk(t *testing.T, o embed.Options) (*slowDisk, *nats.Conn, *jetstr
 	return d, nc, log
 }
 
-// first returns what the first value of records is, once there is one.
+// first returns the first value of records once there is one.
 func first[T any](records iter.Seq2[T, error]) <-chan error {
 	came := make(chan error, 1)
 	go func() {
@@ -72,8 +72,9 @@ func first[T any](records iter.Seq2[T, error]) <-chan error {
 	return came
 }
 
-// TestNothingIsShownBeforeItIsDurable: while the disk has not taken a record nobody receives it,
-// neither its appender's answer nor readers, followers, read models and NATS subscribers.
+// TestNothingIsShownBeforeItIsDurable: until a record is on the disk no one receives it:
+// the append is not acknowledged, and readers, followers, read models and NATS
+// subscribers do not see it.
 func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 	t.Parallel()
 	d, _, log := openSlowDisk(t, embed.Options{Listen: "127.0.0.1:0"})
@@ -149,7 +150,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 	require.NotEmpty(t, m.Header.Get("Nats-Time-Stamp"))
 }
 
-// TestAnAppendWhoseSyncFailsIsNotCalledDurable: its outcome is not known.
+// TestAnAppendWhoseSyncFailsIsNotCalledDurable: its outcome is unknown.
 func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
 	t.Parallel()
 	d, _, log := openSlowDisk(t, embed.Options{})
@@ -160,7 +161,7 @@ func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EIO)
 
 	<-d.began // the append's
-	<-d.began // that for who listens to the session
+	<-d.began // the sync for the session's followers
 	ctx, leave := context.WithCancel(t.Context())
 	go func() {
 		<-d.began
@@ -173,8 +174,8 @@ func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
 	close(d.ends)
 }
 
-// TestAnAppenderThatLeavesHidesNothing: what was stored while its caller left comes to those who
-// listen when it is on the disk.
+// TestAnAppenderThatLeavesHidesNothing: an append that was stored after its caller left
+// reaches followers once it is on the disk.
 func TestAnAppenderThatLeavesHidesNothing(t *testing.T) {
 	t.Parallel()
 	d, _, log := openSlowDisk(t, embed.Options{Listen: "127.0.0.1:0"})
@@ -195,7 +196,7 @@ func TestAnAppenderThatLeavesHidesNothing(t *testing.T) {
 	<-d.began
 	leave()
 	require.ErrorIs(t, <-appended, eventlog.ErrOutcomeUnknown)
-	<-d.began // the log goes on waiting
+	<-d.began // the log continues to wait
 	n, _, err := live.Pending()
 	require.NoError(t, err)
 	require.Zero(t, n)
@@ -206,8 +207,8 @@ func TestAnAppenderThatLeavesHidesNothing(t *testing.T) {
 	require.Equal(t, logtest.Text("s", "a").Payload, m.Data)
 }
 
-// TestOldRecordsNeedNoSync: what was there when the log was opened is read without waiting for
-// the disk again and again.
+// TestOldRecordsNeedNoSync: records that existed when the log was opened are read without
+// waiting for the disk.
 func TestOldRecordsNeedNoSync(t *testing.T) {
 	t.Parallel()
 	srv, nc, log := openGroupSync(t)
@@ -229,8 +230,9 @@ func TestOldRecordsNeedNoSync(t *testing.T) {
 	d.slow.Store(false)
 }
 
-// TestAPurgeKeepsTheLogsEnd: of a log whose records are all sealed, the last one stays. The server
-// would remove all blocks, and after a power loss not know where the log had ended.
+// TestAPurgeKeepsTheLogsEnd: if all records of a log are sealed, a purge keeps the last
+// one. Otherwise the server would remove all blocks, and after a power loss not know the
+// log's end.
 func TestAPurgeKeepsTheLogsEnd(t *testing.T) {
 	t.Parallel()
 	srv, nc, log := openGroupSync(t)
@@ -248,8 +250,8 @@ func TestAPurgeKeepsTheLogsEnd(t *testing.T) {
 	_ = nc
 }
 
-// TestAPurgeAfterAnErasure: where the log's last session was erased, the server still finds
-// another one's records, however often it is purged.
+// TestAPurgeAfterAnErasure: if the log's last session was erased, the server still finds
+// other sessions' records, however often the log is purged.
 func TestAPurgeAfterAnErasure(t *testing.T) {
 	t.Parallel()
 	_, nc, log := openGroupSync(t)
@@ -281,8 +283,8 @@ func TestAPurgeAfterAnErasure(t *testing.T) {
 	}
 }
 
-// TestTwoLogsWithoutRepublishing: a follower of one log of the process receives what another one
-// appends.
+// TestTwoLogsWithoutRepublishing: a follower of one log of the process receives the
+// appends of another one.
 func TestTwoLogsWithoutRepublishing(t *testing.T) {
 	t.Parallel()
 	srv, nc, log := openGroupSync(t)
@@ -302,8 +304,8 @@ func TestTwoLogsWithoutRepublishing(t *testing.T) {
 	}
 }
 
-// TestWhoPublishesLiveRecords: a folder may be used with and without GroupSync, one after the
-// other. With it the log publishes live records, else the server.
+// TestWhoPublishesLiveRecords: a folder may be used with and without GroupSync in turn.
+// With it the log publishes live records, otherwise the server does.
 func TestWhoPublishesLiveRecords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -319,7 +321,7 @@ func TestWhoPublishesLiveRecords(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(nc.Close)
 		read, err := jetstream.Open(t.Context(), nc, &jetstream.Options{ReadOnly: true})
-		if i > 0 { // the settings of the one before are no problem for who only reads
+		if i > 0 { // a reader accepts the settings of the one before
 			require.NoError(t, err)
 			require.NoError(t, read.Close())
 		}

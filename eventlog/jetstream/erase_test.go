@@ -63,7 +63,7 @@ func TestErasureLeavesNoByteInAnyFile(t *testing.T) {
 	_, err = log.Erase(t.Context(), "a")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 
-	// A writer that has not heard of it.
+	// A writer that does not know of it.
 	_, err = log.Append(t.Context(), "a", head, []eventlog.Entry{logtest.Text("a", strings.Repeat(secret, 20<<10))})
 	var conflict *eventlog.ConflictError
 	require.ErrorAs(t, err, &conflict)
@@ -89,9 +89,9 @@ func TestErasureLeavesNoByteInAnyFile(t *testing.T) {
 	require.Greater(t, last, head, "sequences are not used again")
 }
 
-// TestAnErasureThatBrokeOffGoesOn: from its first moment the session is gone
-// for everybody, and erasing again finishes the work.
-func TestAnErasureThatBrokeOffGoesOn(t *testing.T) {
+// TestAnInterruptedErasureContinues: from its first moment the session is gone for
+// everyone, and erasing again finishes the work.
+func TestAnInterruptedErasureContinues(t *testing.T) {
 	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})

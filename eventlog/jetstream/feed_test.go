@@ -16,12 +16,11 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// patience is more than the time after which a server forgets a consumer that
-// nobody uses.
+// patience is more than the time after which a server removes an unused consumer.
 const patience = 2 * time.Minute
 
-// A feed has one consumer on the server, outlives its loss without leaving out
-// or repeating a record, and leaves none behind.
+// A feed has one consumer on the server. It survives the consumer's loss without leaving
+// out or repeating a record, and leaves no consumer.
 func TestAFeedOutlivesItsConsumer(t *testing.T) {
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
@@ -59,7 +58,7 @@ func TestAFeedOutlivesItsConsumer(t *testing.T) {
 			require.Equal(t, at+1, f.Sequence)
 			at = f.Sequence
 		}
-		// One that could not be removed at once is forgotten by the server.
+		// The server removes a consumer later if it could not be removed at once.
 		require.Eventually(t, func() bool { return len(consumers()) == 1 }, patience, 10*time.Millisecond)
 		require.NoError(t, stream.DeleteConsumer(ctx, consumers()[0]))
 	}
@@ -67,8 +66,8 @@ func TestAFeedOutlivesItsConsumer(t *testing.T) {
 	require.Eventually(t, func() bool { return len(consumers()) == 0 }, patience, 100*time.Millisecond)
 }
 
-// What was purged from the log is not fed: the ends say so beforehand.
-func TestAFeedBeginsBehindAPurge(t *testing.T) {
+// Purged records are not fed: the spans say so beforehand.
+func TestAFeedBeginsAfterAPurge(t *testing.T) {
 	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	entries := make([]eventlog.Entry, 100)

@@ -15,8 +15,8 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// openSynced opens the log of a server on dir that syncs every second, and
-// returns what ends both.
+// openSynced opens the log of a server on dir that syncs every second, and returns a
+// function that ends both.
 func openSynced(t *testing.T, dir string) (*jetstream.Log, func()) {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
@@ -51,9 +51,9 @@ func manyTexts(text string, n int) (entries []eventlog.Entry) {
 	return entries
 }
 
-// TestWhatAPowerLossTookIsNotShownForNewRecords: the segments' files reached
-// the disk and the log's did not, which then gives the same sequences again.
-func TestWhatAPowerLossTookIsNotShownForNewRecords(t *testing.T) {
+// TestLostRecordsAreNotShownForNewOnes: the segments' files reached the disk and the
+// log's did not, so that the log assigns the same sequences again.
+func TestLostRecordsAreNotShownForNewOnes(t *testing.T) {
 	t.Parallel()
 	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	log, stop := openSynced(t, dir)
@@ -94,7 +94,7 @@ func TestWhatAPowerLossTookIsNotShownForNewRecords(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestAnIntactStoreKeepsItsSegments: also those that alone have their records.
+// TestAnIntactStoreKeepsItsSegments: also those that are the only copy of their records.
 func TestAnIntactStoreKeepsItsSegments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

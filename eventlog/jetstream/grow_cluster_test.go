@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// TestALogWithReplicasGrowsWhileItIsUsed: the three nodes create sessions meanwhile, and all of them
-// find every one.
+// TestALogWithReplicasGrowsWhileItIsUsed: three nodes create sessions meanwhile, and all
+// of them find every one.
 func TestALogWithReplicasGrowsWhileItIsUsed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute is waited for servers that may not know yet that they lead no more")

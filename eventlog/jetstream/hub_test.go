@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// TestFollowersShareASubscription: however many follow a session, this node
-// hears of it once; when the last one leaves it hears no more.
+// TestFollowersShareASubscription: however many follow a session, this node receives it
+// once, and stops when the last one leaves.
 func TestFollowersShareASubscription(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
@@ -65,8 +65,8 @@ func TestFollowersShareASubscription(t *testing.T) {
 	require.Eventually(t, func() bool { return nc.NumSubscriptions() == before }, time.Minute, time.Millisecond)
 }
 
-// TestAGapIsReadFromTheLog: a live message that does not follow on what a
-// follower has sends it to the log, whatever the message says.
+// TestAGapIsReadFromTheLog: after a live message that does not follow its last record, a
+// follower reads the log, whatever the message contains.
 func TestAGapIsReadFromTheLog(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())

@@ -14,8 +14,9 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// TestALeaderAloneKnowsNoEnd: a leader that has lost the others may know less than they have
-// acknowledged since. It does not tell a reader that a session ends before its cursor.
+// TestALeaderAloneKnowsNoEnd: a leader that has lost the others may lack records that
+// they have acknowledged since. It does not claim that a session ends before a reader's
+// cursor.
 func TestALeaderAloneKnowsNoEnd(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	nodes := threeNodes(t)
@@ -41,6 +42,7 @@ func TestALeaderAloneKnowsNoEnd(t *testing.T) {
 			all[i].close()
 		}
 	}
-	// For a moment it has just heard from them, and nobody else can have acknowledged anything.
+	// For a moment it has just heard from them, and no other server can have acknowledged
+	// anything.
 	require.Eventually(t, func() bool { return errors.Is(ahead(), eventlog.ErrUnavailable) }, time.Minute, time.Millisecond)
 }

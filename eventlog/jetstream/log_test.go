@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// open returns the log of a server of its own.
+// open returns the log of a new server.
 func open(t testing.TB, sync time.Duration) eventlog.Log {
 	t.Helper()
 	durability := eventlog.DurabilityFsync
@@ -30,7 +30,7 @@ func open(t testing.TB, sync time.Duration) eventlog.Log {
 	return openAs(t, sync, durability)
 }
 
-// openAs tells the log of another durability than the server has.
+// openAs opens a log with another durability than the server's.
 func openAs(t testing.TB, sync time.Duration, durability eventlog.Durability) eventlog.Log {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: sync})
@@ -45,7 +45,7 @@ func openAs(t testing.TB, sync time.Duration, durability eventlog.Durability) ev
 	return log
 }
 
-// openGroupSync returns the log of a server that leaves the sync to it.
+// openGroupSync returns the log of a server that leaves syncing to the log.
 func openGroupSync(t testing.TB) (*embed.Server, *nats.Conn, *jetstream.Log) {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: true})

@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// scrape returns what is measured, in Prometheus' text format.
+// scrape returns the metrics in Prometheus' text format.
 func scrape(t testing.TB, reg *prometheus.Registry) string {
 	t.Helper()
 	families, err := reg.Gather()
@@ -83,7 +83,7 @@ func TestMetrics(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// TestMetricsOfGroups: many sessions at once share batches, sooner or later.
+// TestMetricsOfGroups: many concurrent sessions eventually share batches.
 func TestMetricsOfGroups(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()

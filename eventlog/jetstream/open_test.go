@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// serve runs a server on dir and returns what ends it.
+// serve runs a server on dir and returns a function that ends it.
 func serve(t *testing.T, dir string) (*nats.Conn, func()) {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir})
@@ -64,7 +64,7 @@ func TestPartitionsStayAsTheyAre(t *testing.T) {
 	require.ErrorContains(t, err, "at most 64 partitions")
 }
 
-func TestPartitionsThatNobodyNames(t *testing.T) {
+func TestPartitionsByDefault(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	require.Equal(t, 1, openOn(t, nc, nil).Info().Partitions)

@@ -10,9 +10,9 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// A log that is told to store nothing is read as ever; it may make room for
-// longer than it takes anything new.
-func TestWhatIsRefused(t *testing.T) {
+// A log that must store nothing can still be read, and may free space for longer than it
+// accepts new records.
+func TestRefusals(t *testing.T) {
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ func copies(session string, n int) func(func(eventlog.Copied, error) bool) {
 	}
 }
 
-// TestRestoreOnThreeServers: restored streams are replicated as others are.
+// TestRestoreOnThreeServers: restored streams are replicated like others.
 func TestRestoreOnThreeServers(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t)
@@ -73,7 +73,7 @@ func TestRestoreOnThreeServers(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses what no log holds.
+// TestRestoreRefuses records that no log can have.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})

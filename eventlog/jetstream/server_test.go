@@ -28,11 +28,11 @@ func TestOpenRefusesAnOldServerByName(t *testing.T) {
 	}
 }
 
-// A cluster may hold a server that is too old beside good ones: what it would
-// store is refused, and reading goes on once a good one is back.
+// A cluster may have a server that is too old besides good ones: appends through it are
+// refused, and reading continues once a good one is back.
 func TestReconnectToAnOldServer(t *testing.T) {
 	t.Parallel()
-	address, err := deployment.FreeAddress() // which no connection takes while the server is down
+	address, err := deployment.FreeAddress() // an address that stays free while the server is down
 	require.NoError(t, err)
 	options := embed.Options{DataDir: t.TempDir(), Listen: address, User: "u", Password: "p"}
 	srv, err := embed.Start(t.Context(), options)

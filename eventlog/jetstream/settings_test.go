@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// A stream that somebody has made or changed otherwise is refused at the
-// start, by its name and the setting's.
+// A stream that was created or changed with other settings is refused at the start, with
+// its name and the setting's.
 func TestSettingsOfAnExistingStream(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
@@ -61,11 +61,11 @@ func TestSettingsOfAnExistingStream(t *testing.T) {
 			_, err = jetstream.Open(t.Context(), nc, o)
 			require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: "+want)
 		}
-		openOn(t, nc, &jetstream.Options{ReadOnly: true}) // readers rely on none of it
+		openOn(t, nc, &jetstream.Options{ReadOnly: true}) // readers need none of the settings
 	}
 }
 
-// What deletes nothing is the operator's.
+// Settings that delete nothing are the operator's.
 func TestSettingsOfTheOperator(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())

@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	sparseForeign = 1_200_000 // records of others, in -short a twentieth
-	sparseText    = 280       // bytes of each one's text, some 500 as it is stored
+	sparseForeign = 1_200_000 // records of other sessions; with -short a twentieth
+	sparseText    = 280       // bytes of each record's text, about 500 when stored
 	sparseIslands = 20
 	sparseRounds  = 3
 )
 
-// BenchmarkReadAcrossManyBlocks measures what a session costs that others' records
-// lie between, 600 MB of them, and the same one in a piece: in milliseconds and in
-// what is allocated, the server's part included. Before each operation the
-// server is started again, so that it has nothing in memory.
+// BenchmarkReadAcrossManyBlocks measures the cost of reading a session with 600 MB of
+// other sessions' records in between, and of the same session without: in milliseconds
+// and allocations, the server's part included. Before each operation the server is
+// restarted, so that it has nothing in memory.
 //
-// waited has 100 records, all that the others wrote, and 5 more; islands has 20
-// times 10 among the others'. Each there is sealed before every gap and not at all.
+// "waited" has 100 records, then all those of the others, then 5 more; "islands" has 20
+// times 10 among the others'. Each exists sealed before every gap, and not sealed at all.
 func BenchmarkReadAcrossManyBlocks(b *testing.B) {
 	dir := b.TempDir()
-	// Far too seldom for the log to seal anything by itself.
+	// So long that the log seals nothing by itself.
 	const interval = time.Minute
 	var srv *embed.Server
 	var log *jetstream.Log
@@ -51,7 +51,7 @@ func BenchmarkReadAcrossManyBlocks(b *testing.B) {
 	}
 	defer func() { stop() }()
 	restart()
-	heads := map[string][]uint64{} // behind 0, 1, ... records
+	heads := map[string][]uint64{} // the head after 0, 1, ... records
 	add := func(session string, n int) {
 		if heads[session] == nil {
 			heads[session] = []uint64{0}
@@ -174,7 +174,7 @@ func count(b *testing.B, records func(func(eventlog.Record, error) bool)) (n int
 	return n
 }
 
-// likeLanguage is what compresses about as well as language does.
+// likeLanguage is text that compresses about as well as language does.
 func likeLanguage(n int) string {
 	b := make([]byte, n)
 	for i := range b {

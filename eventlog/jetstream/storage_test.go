@@ -12,7 +12,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
-// TestExamineStorage: what a million tokens take is said by what is stored, or as measured.
+// TestExamineStorage: the bytes of a million tokens come from the stored records, or else
+// from measured values.
 func TestExamineStorage(t *testing.T) {
 	t.Parallel()
 	nc := storetest.Connect(t)
@@ -22,7 +23,7 @@ func TestExamineStorage(t *testing.T) {
 	require.Equal(t, "a million tokens, each a record: 305.2 MiB in the log (320 B a record), and 13.35 MiB in sealed segments (14 B a record)",
 		storageOf(t, nc).Found)
 
-	s := speak(wordsOf(t, "../../LICENSE"), 7, false) // a text that stays as it is
+	s := speak(wordsOf(t, "../../LICENSE"), 7, false) // a text that does not change
 	head := uint64(0)
 	for range 2 * wire.SegmentRecords {
 		head = storetest.Appended(t, l, s.session, head, []eventlog.Entry{s.next(t)})

@@ -50,8 +50,8 @@ func wordsOf(t testing.TB, files ...string) (words []string) {
 	return words
 }
 
-// spoken is what an agent's session gets, one record after the other, and how many bytes of
-// text that is: words, arguments and results.
+// spoken is the records of an agent's session, one after the other, and how many bytes of
+// text they have: words, arguments and results.
 type spoken struct {
 	session, run, writer string
 	words                []string
@@ -137,7 +137,8 @@ func (s *spoken) call(base eventlog.Base) {
 	s.step++
 }
 
-// segments are the sealed segments of so many records, which lie in the log between others'.
+// segments are the sealed segments of that many records, which are in the log among
+// others'.
 func (s *spoken) segments(t testing.TB, records, each int) (all []*wire.Segment) {
 	var last *wire.Segment
 	at, sequence := uint64(0), uint64(1000)
@@ -172,8 +173,8 @@ var storedCases = []struct {
 	{"tools", true, 20_000, wire.SegmentRecords, 2.5},
 }
 
-// TestSealedSegmentsAreSmall: a byte of text that a model emits word by word takes at most
-// 2.5 bytes in sealed segments, all that is stored with it included.
+// TestSealedSegmentsAreSmall: a byte of text that a model emits word by word takes at
+// most 2.5 bytes in sealed segments, everything that is stored with it included.
 func TestSealedSegmentsAreSmall(t *testing.T) {
 	words := docWords(t)
 	for len(words) < 150_000 {
@@ -231,9 +232,9 @@ func BenchmarkUnpack(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*wire.SegmentRecords), "ns/record")
 }
 
-// BenchmarkStored measures what the streams hold for each byte of text and for a million
-// words, by the server's account. One operation is ten sessions of 2,000 words that grow
-// side by side.
+// BenchmarkStored measures how many bytes the streams have for each byte of text and for
+// a million words, as counted by the server. One operation is ten sessions of 2,000 words
+// that grow concurrently.
 func BenchmarkStored(b *testing.B) {
 	words := docWords(b)
 	for _, tools := range []bool{false, true} {
@@ -282,8 +283,8 @@ func BenchmarkStored(b *testing.B) {
 	}
 }
 
-// TestALogRecordIsSmall tells what a word of a model takes in the log beside its payload:
-// JetStream's own share, and the envelope's.
+// TestALogRecordIsSmall reports how many bytes a word of a model takes in the log besides
+// its payload: JetStream's own share, and the envelope's.
 func TestALogRecordIsSmall(t *testing.T) {
 	s := speak(docWords(t), 7, false)
 	var all, envelope int

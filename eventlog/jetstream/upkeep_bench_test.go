@@ -21,9 +21,9 @@ const (
 	upkeepWriters  = 20
 )
 
-// BenchmarkAppendsBesideUpkeep appends, at a pace, by itself, beside a purge of
-// all that is sealed, beside the trimming of every session, and beside erasures,
-// and says what that does to the slowest appends. Judge the ratios.
+// BenchmarkAppendsBesideUpkeep appends at a fixed rate: alone, during a purge of
+// everything that is sealed, during a trim of every session, and during erasures. It
+// reports the slowest appends of each. Judge the ratios.
 func BenchmarkAppendsBesideUpkeep(b *testing.B) {
 	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir()})
 	require.NoError(b, err)

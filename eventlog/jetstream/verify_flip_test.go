@@ -16,7 +16,7 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// blockRecord is where a record lies in a block file; see embed/block.go.
+// blockRecord is the place of a record in a block file; see embed/block.go.
 type blockRecord struct {
 	at, size int
 	sequence uint64
@@ -35,9 +35,9 @@ func blockRecords(block []byte) (all []blockRecord) {
 	return all
 }
 
-// fields are places in a record, from its begin or, if negative, its end. The
-// upper bytes of the sequence are left out: the server fills the gap to the
-// next message with memory until there is none. embed.Folder.Check sees them.
+// fields are places in a record, from its beginning or, if negative, its end. The upper
+// bytes of the sequence are left out: the server fills the gap to the next message with
+// entries until memory is exhausted. embed.Folder.Check finds those.
 var fields = map[string]func(r blockRecord) int{
 	"length":           func(blockRecord) int { return 0 },
 	"sequence":         func(blockRecord) int { return 4 },
@@ -50,9 +50,9 @@ var fields = map[string]func(r blockRecord) int{
 	"checksum":         func(r blockRecord) int { return r.size - 1 },
 }
 
-// TestAFlippedBitIsFoundAfterARestart: a server that is started on a damaged
-// file skips a message, or cuts the file off, and says little of it. What is
-// left tells.
+// TestAFlippedBitIsFoundAfterARestart: a server that starts on a damaged file skips a
+// message, or truncates the file, and reports little. The rest of the store shows the
+// damage.
 func TestAFlippedBitIsFoundAfterARestart(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

@@ -22,8 +22,8 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// diskLog is a log on a server that can be stopped and started again, and that
-// is tampered with behind the log's back.
+// diskLog is a log on a server that can be restarted, and whose files and streams a test
+// changes without the log.
 type diskLog struct {
 	t   *testing.T
 	dir string
@@ -66,8 +66,8 @@ func (s *diskLog) stop() {
 	s.srv = nil
 }
 
-// append appends texts of a writer of their own behind the session's head and
-// returns the last sequence.
+// append appends texts of a new writer after the session's head and returns the last
+// sequence.
 func (s *diskLog) append(session string, texts ...string) uint64 {
 	s.t.Helper()
 	var entries []eventlog.Entry
@@ -88,7 +88,7 @@ func (s *diskLog) appendEntries(session string, entries ...eventlog.Entry) uint6
 	return last
 }
 
-// publish stores a message behind the log's back.
+// publish stores a message without the log.
 func (s *diskLog) publish(subject string, header nats.Header, data []byte) uint64 {
 	s.t.Helper()
 	ack, err := s.js.PublishMsg(s.t.Context(), &nats.Msg{Subject: subject, Header: header, Data: data})
@@ -113,7 +113,7 @@ func (s *diskLog) last(stream, subject string) *natsjs.RawStreamMsg {
 	return m
 }
 
-// place is a finding without its words.
+// place is a finding without its text.
 type place struct {
 	code     eventlog.FindingCode
 	session  string
@@ -151,8 +151,8 @@ func (s *diskLog) requireProblems(want ...place) {
 	require.Equal(s.t, want, problems)
 }
 
-// richHistory fills a store with all that can be in a healthy one, and returns
-// the number of records.
+// richHistory fills a store with everything that a healthy one can have, and returns the
+// number of records.
 func richHistory(s *diskLog) (records int) {
 	ctx, t := s.t.Context(), s.t
 	note := func(n int) { records += n }
@@ -194,7 +194,7 @@ func richHistory(s *diskLog) (records int) {
 	require.NotNil(t, marker)
 	note(2)
 
-	// Sealed and purged, sealed again, over more than one directory.
+	// Sealed and purged, and sealed again, over more than one directory.
 	for i := range 270 { // the directory of segments has several levels
 		s.append("long", fmt.Sprint(i))
 		require.NoError(t, s.log.Seal(ctx, "long"))
@@ -252,8 +252,8 @@ func TestAHealthyStoreHasNoProblems(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// TestSharedBatchesAreHealthy: a session's last record stands next to others'
-// in the middle of a batch, whichever of those is erased.
+// TestSharedBatchesAreHealthy: a session's last record is next to others' in the middle
+// of a batch, and any of those is erased.
 func TestSharedBatchesAreHealthy(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -283,7 +283,7 @@ func TestSharedBatchesAreHealthy(t *testing.T) {
 	require.Equal(t, 500, records)
 }
 
-// TestVerifyBesideWriters: what changes while it is looked at is no problem.
+// TestVerifyBesideWriters: changes during the verification are no problem.
 func TestVerifyBesideWriters(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -359,7 +359,7 @@ func behind(h nats.Header, seq uint64) nats.Header {
 
 const text = `{"type":"text_delta","delta":"x","agentId":"s","agentType":"a","timestamp":1,"step":1}`
 
-// claimed appends what two writers write, one after the other has claimed.
+// claimed appends the records of two writers, the second after it has claimed.
 func (s *diskLog) claimed(session string) {
 	for _, id := range []string{"first", "second"} {
 		head, err := s.log.Head(s.t.Context(), session)
@@ -372,8 +372,8 @@ func (s *diskLog) claimed(session string) {
 	}
 }
 
-// TestPlantedDamageIsFound plants one kind of damage in session s, between two
-// others, and looks for all that there is to be told of it.
+// TestPlantedDamageIsFound plants one kind of damage in session s, between two others,
+// and checks every finding.
 func TestPlantedDamageIsFound(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -550,7 +550,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 		},
 		"a part of a payload is another": func(s *diskLog) ([]place, []place) {
 			seq := s.append("s", large)
-			s.append("s", large) // told once
+			s.append("s", large) // reported once
 			st, err := s.js.Stream(s.t.Context(), "HELIX_BLOBS")
 			require.NoError(s.t, err)
 			m, err := st.GetMsg(s.t.Context(), st.CachedInfo().State.FirstSeq+1)

@@ -1,8 +1,9 @@
-// Package daily keeps what tenants spend a day in a JetStream stream, which all
-// nodes of a log share.
+// Package daily stores the daily usage of tenants in a JetStream stream, which all nodes
+// of a log share.
 //
-// Each tenant and day has a subject. A node replaces its value by compare-and-set:
-// only if it is still the one that the node has read. Old days expire.
+// Each tenant and day has a subject. A node replaces its value by compare-and-set: only
+// if it is still the value that the node has read. Old days expire after 48 hours without
+// a change.
 package daily
 
 import (
@@ -26,12 +27,12 @@ const (
 )
 
 const (
-	subjects = "helix.spent." // and the key
-	// keptFor is how long a day is kept after it was changed last.
+	subjects = "helix.spent." // followed by the key
+	// keptFor is how long a day is kept after its last change.
 	keptFor = 48 * time.Hour
 )
 
-// Days implements quota.Days. Values are at most as large as the servers' largest
+// Days implements quota.Days. A value can be at most as large as the servers' largest
 // message.
 type Days struct {
 	nc       *nats.Conn
@@ -43,14 +44,14 @@ type Days struct {
 	stream natsjs.Stream // nil until it is used
 }
 
-// New returns the days of a deployment. Its stream is made when it is used for the
-// first time, with so many replicas; 0 means 1. sync returns when what the server has
-// answered is durable; nil: it is by then. The connection stays the caller's.
+// New returns the days of a deployment. Its stream is created on first use, with that
+// many replicas; 0 means 1. sync returns when what the server has answered is durable;
+// nil: it already is. The connection stays the caller's.
 func New(nc *nats.Conn, replicas int, sync func(context.Context) error) *Days {
 	return &Days{nc: nc, replicas: max(replicas, 1), sync: sync}
 }
 
-// open finds the stream, or makes it.
+// open finds the stream, or creates it.
 func (d *Days) open(ctx context.Context) (natsjs.JetStream, natsjs.Stream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,8 +81,8 @@ func (d *Days) open(ctx context.Context) (natsjs.JetStream, natsjs.Stream, error
 	return js, d.stream, nil
 }
 
-// Load returns the value of a key, and its revision; nil and 0 if there is none.
-// Errors: [eventlog.ErrUnavailable].
+// Load returns the value of a key and its revision; nil and 0 if there is none. Errors:
+// [eventlog.ErrUnavailable].
 func (d *Days) Load(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	_, stream, err := d.open(ctx)
 	if err != nil {
@@ -104,9 +105,9 @@ func (d *Days) Load(ctx context.Context, key string) (value []byte, revision uin
 	return value, revision, nil
 }
 
-// Save replaces a value that still has the revision; else it returns false, as it
-// may if its first try was obeyed and not answered. Errors:
-// [eventlog.ErrUnavailable]; the value may have been replaced.
+// Save replaces a value that still has the revision, and returns true. Otherwise it
+// returns false, which may also happen if its first try succeeded but was not answered.
+// Errors: [eventlog.ErrUnavailable]; the value may have been replaced.
 func (d *Days) Save(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error) {
 	js, _, err := d.open(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ func serve(t *testing.T) *embed.Server {
 	return srv
 }
 
-// Nodes that change one value at a time lose no change.
+// Nodes that change one value concurrently lose no change.
 func TestNodesChangeAValue(t *testing.T) {
 	srv := serve(t)
 	nc, err := srv.Connect()
@@ -81,8 +81,8 @@ func TestNodesChangeAValue(t *testing.T) {
 	require.False(t, s.CachedInfo().Config.AllowDirect)
 }
 
-// A deployment without tenants' limits has no stream of them; one that is out of
-// reach says so.
+// A deployment without tenants' limits has no stream of them; a stream that can't be
+// reached is reported.
 func TestTheStreamIsMadeWhenItIsUsed(t *testing.T) {
 	srv := serve(t)
 	nc, err := srv.Connect()

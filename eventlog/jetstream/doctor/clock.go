@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// SkewWarning and SkewProblem are how far the clocks may be apart: times of records,
-// of deadlines and of claims are the server's and the node's.
+// SkewWarning and SkewProblem are the differences between clocks that are reported: times
+// of records, of deadlines and of claims are the server's and the node's.
 const (
 	SkewWarning = time.Second
 	SkewProblem = 30 * time.Second
 )
 
-// clockReading is how far a server's clock is ahead of ours, give or take.
+// clockReading is how far a server's clock is ahead of this machine's, with an error.
 type clockReading struct {
 	server       string
 	ahead, error time.Duration
 }
 
-// readClock takes down what a server answered between two times of ours.
+// readClock records the time that a server answered between two local times.
 func (x *exam) readClock(server string, at, asked, came time.Time) {
 	if at.IsZero() {
 		return
@@ -38,7 +38,7 @@ func (x *exam) readClock(server string, at, asked, came time.Time) {
 	x.times = append(x.times, r)
 }
 
-// clock compares our clock with the servers'.
+// clock compares the local clock with the servers'.
 func (x *exam) clock(context.Context) error {
 	worst, bad := time.Duration(0), false
 	var names []string
@@ -46,7 +46,7 @@ func (x *exam) clock(context.Context) error {
 		apart := r.ahead.Abs()
 		worst = max(worst, apart)
 		names = append(names, r.server)
-		sure := apart - r.error // the answer may have been slow one way
+		sure := apart - r.error // the delay may have been in one direction only
 		if sure <= SkewWarning {
 			continue
 		}
@@ -67,7 +67,7 @@ func (x *exam) clock(context.Context) error {
 	}
 	switch {
 	case len(names) == 0:
-		x.OK(CheckClock, "not known: no stream and no server tells the time")
+		x.OK(CheckClock, "not known: no stream and no server reports the time")
 	case !bad:
 		slices.Sort(names)
 		x.OK(CheckClock, "within %s of %s", max(worst.Round(time.Millisecond), time.Millisecond), listing(names))

@@ -12,30 +12,30 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Health is how a check came out.
+// Health is the result of a check.
 type Health string
 
-// A problem is what helixd does not start with, or can't keep its promises
-// with. A warning is worth a look: it may become one.
+// Problem: helixd does not start with it, or can't keep its promises. Warning: it may
+// become a problem.
 const (
 	Healthy Health = "ok"
 	Warning Health = "warning"
 	Problem Health = "problem"
 )
 
-// Check is one thing that was looked at.
+// Check is the result for one checked thing.
 type Check struct {
-	// ID is stable: what was looked at.
+	// ID names the kind of check. It is stable.
 	ID     string `json:"id"`
 	Status Health `json:"status"`
-	// Target is which one: a stream, a server, a subject. Empty: all of them.
+	// Target is the stream, server or subject; empty: all of them.
 	Target string `json:"target,omitempty"`
 	Found  string `json:"found"`
-	// Advice is what to change; empty where all is well.
+	// Advice is what to change; empty if all is well.
 	Advice string `json:"advice,omitempty"`
 }
 
-// Report takes the checks that an examination makes.
+// Report receives the checks of an examination.
 type Report func(Check)
 
 // OK reports that all is well.
@@ -43,12 +43,12 @@ func (r Report) OK(id, format string, args ...any) {
 	r(Check{ID: id, Status: Healthy, Found: fmt.Sprintf(format, args...)})
 }
 
-// Warning reports what is worth a look.
+// Warning reports something that may become a problem.
 func (r Report) Warning(id, target, found, advice string) {
 	r(Check{ID: id, Status: Warning, Target: target, Found: found, Advice: advice})
 }
 
-// Problem reports what helixd does not start with, or can't keep its promises with.
+// Problem reports something with which helixd does not start, or can't keep its promises.
 func (r Report) Problem(id, target, found, advice string) {
 	r(Check{ID: id, Status: Problem, Target: target, Found: found, Advice: advice})
 }
@@ -58,52 +58,51 @@ const (
 	CheckConnection  = "connection"
 	CheckSecurity    = "security" // TLS and credentials
 	CheckPermissions = "permissions"
-	CheckJetStream   = "jetstream" // is there any for this account
+	CheckJetStream   = "jetstream" // whether the account has it
 	CheckVersions    = "versions"
-	CheckStreams     = "streams" // are they there
+	CheckStreams     = "streams" // whether they exist
 	CheckPartitions  = "partitions"
-	CheckSettings    = "settings" // of the streams
-	CheckReplicas    = "replicas" // are all of them current
+	CheckSettings    = "settings" // settings of the streams
+	CheckReplicas    = "replicas" // whether all of them are current
 	CheckDurability  = "durability"
-	CheckLimits      = "limits"  // of the server, the account and the streams
-	CheckStorage     = "storage" // what a million tokens take
+	CheckLimits      = "limits"  // limits of the server, the account and the streams
+	CheckStorage     = "storage" // bytes for a million tokens
 	CheckClock       = "clock"
 )
 
-// Neighbour is a stream that helixd keeps beside the log's own.
+// Neighbour is a stream of helixd that is not the log's.
 type Neighbour struct {
 	Name     string
 	Subjects []string
-	// API is what of JetStream's API is used on it, besides STREAM.INFO and
-	// STREAM.CREATE: what stands before the stream's name, as STREAM.MSG.GET.
-	// With ".>" more follows the name.
+	// API is the part of JetStream's API that is used on it, besides STREAM.INFO and
+	// STREAM.CREATE: the subject before the stream's name, such as STREAM.MSG.GET. With
+	// ".>", more follows the name.
 	API []string
 }
 
-// Options say what the log is to be. Zero values mean: as the streams
-// are.
+// Options describe the expected log. Zero values mean: as the streams are.
 type Options struct {
 	Partitions int
 	// Grows: a log with fewer Partitions is opened with Options.Grow.
 	Grows      bool
 	Replicas   int
 	Durability eventlog.Durability // see Options.Durability
-	// Inside: the server is in this process. It is not asked for TLS.
+	// Inside: the server is in this process, so that TLS is not checked.
 	Inside bool
-	// Neighbours are the other streams of so many partitions; nil: none.
+	// Neighbours returns the other streams for that many partitions; nil: none.
 	Neighbours func(partitions int) []Neighbour
-	// Subjects are others that are both published to and subscribed to.
+	// Subjects are further subjects that helixd both publishes to and subscribes to.
 	Subjects []string
 	// Now is this machine's clock; nil: time.Now.
 	Now func() time.Time
 }
 
-// Examine looks at a deployment as a log on it would use it and tells found
-// what it sees: one check for all that is well with an id, one for each that
-// is not. It stores nothing, and makes and changes no stream: what it tries to
-// publish, the server refuses whatever it is, and says before whether this
-// client may. The connection should be nobody else's. An error is that it
-// could not look.
+// Examine checks a deployment as a log on it would use it, and reports to found: one
+// check for everything that is well under an id, and one for each thing that is not. It
+// stores nothing, and creates and changes no stream: the server refuses everything that
+// it tries to publish, and states first whether this client may publish it. The
+// connection must not be used by others meanwhile. It returns an error if it could not
+// check.
 func Examine(ctx context.Context, nc *nats.Conn, o *Options, found Report) error {
 	x := &exam{nc: nc, Report: found, denied: map[string]bool{}}
 	if o != nil {
@@ -134,31 +133,31 @@ func Examine(ctx context.Context, nc *nats.Conn, o *Options, found Report) error
 	return nil
 }
 
-// exam is an Examine under way.
+// exam is an Examine in progress.
 type exam struct {
 	Report
 	nc   *nats.Conn
 	js   natsjs.JetStream
 	opts Options
-	// over: nothing more can be seen.
+	// over: nothing more can be checked.
 	over   bool
 	denied map[string]bool // subjects that may not be published to
 	wants  []want
 	times  []clockReading
-	// strained is what was told to be at a limit.
+	// strained are the targets that were reported to be at a limit.
 	strained []string
 }
 
-// want is a stream as it should be, and as it is.
+// want is a stream as it should be and as it is.
 type want struct {
-	config natsjs.StreamConfig // of a neighbour: the name and the subjects
-	log    bool                // one of the log's own, not a neighbour
+	config natsjs.StreamConfig // for a neighbour only the name and the subjects
+	log    bool                // a stream of the log, not a neighbour
 	api    []string            // see Neighbour.API
 	info   *natsjs.StreamInfo  // nil: missing
-	silent bool                // may exist: nobody answers for it
+	silent bool                // it may exist, but no server answers for it
 }
 
-// existing are the streams that there are.
+// existing returns the state of the streams that exist.
 func (x *exam) existing(only func(want) bool) (infos []*natsjs.StreamInfo) {
 	for _, w := range x.wants {
 		if w.info != nil && (only == nil || only(w)) {
@@ -168,12 +167,12 @@ func (x *exam) existing(only func(want) bool) (infos []*natsjs.StreamInfo) {
 	return infos
 }
 
-// logStreams are those that decide on durability.
+// logStreams returns the streams that determine durability.
 func (x *exam) logStreams() []*natsjs.StreamInfo {
 	return x.existing(func(w want) bool { return w.log })
 }
 
-// shortened lists the first few of many.
+// shortened joins the first few names.
 func shortened(names []string) string {
 	const most = 3
 	if len(names) <= most {

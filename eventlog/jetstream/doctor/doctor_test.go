@@ -70,7 +70,7 @@ func TestExamineClock(t *testing.T) {
 	}
 }
 
-// An answer that took long one way says less about the clock.
+// An answer with a long delay in one direction says less about the clock.
 func TestASlowAnswerIsNoWrongClock(t *testing.T) {
 	began := time.Unix(1000, 0)
 	x := &exam{Report: func(c Check) { require.Equal(t, Healthy, c.Status, c.Found) }}
@@ -138,7 +138,7 @@ func TestExamineVersions(t *testing.T) {
 	require.Len(t, checks, 1)
 	require.Equal(t, Healthy, checks[0].Status)
 
-	// Of servers that a test can't run.
+	// Servers that a test can't run.
 	answers, err := nc.Subscribe(streams.PeersSubject, func(m *nats.Msg) {
 		m.Respond(fmt.Appendf(nil, `{"server":{"name":"n1","ver":"2.12.1","time":%q}}`, time.Now().Add(90*time.Second).Format(time.RFC3339Nano)))
 	})
@@ -176,8 +176,7 @@ func TestExamineAnOldServer(t *testing.T) {
 	require.Contains(t, checks[0].Advice, "upgrade server old to nats-server 2.15.2 or later")
 }
 
-// What the options know of durability counts; nothing is called durable
-// without knowledge.
+// Durability that the options state counts; nothing is called durable without knowledge.
 func TestExamineDurability(t *testing.T) {
 	t.Parallel()
 	nc := examined(t)

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// leastPayload is the largest message that helixd sends, headers
-	// included, rounded up: the default of a server.
+	// leastPayload is the largest message in bytes that helixd sends, headers included,
+	// rounded up: a server's default.
 	leastPayload = 1 << 20
-	// fullWarning and fullProblem are how full, in percent, a limit may be.
+	// fullWarning and fullProblem are how full a limit may be, in percent.
 	fullWarning = 80
 	fullProblem = 95
 )
 
-// transport looks at what the server takes from a client.
+// transport checks the largest message that the server accepts from a client.
 func (x *exam) transport(context.Context) error {
 	if !x.nc.HeadersSupported() {
 		x.over = true
@@ -37,8 +37,7 @@ func (x *exam) limited(target string, status Health, found, advice string) {
 	x.Report(Check{ID: CheckLimits, Status: status, Target: target, Found: found, Advice: advice})
 }
 
-// limits compares what the account and the streams may hold with what they
-// hold.
+// limits compares the limits of the account and the streams with their use.
 func (x *exam) limits(ctx context.Context) error {
 	x.streamLimits()
 	if x.denied[infoAPI] {
@@ -77,7 +76,7 @@ func (x *exam) limits(ctx context.Context) error {
 	return nil
 }
 
-// replicasOf is how many a stream has, or will have.
+// replicasOf returns how many replicas a stream has, or will have.
 func (x *exam) replicasOf() int {
 	n := max(x.opts.Replicas, 1)
 	for _, s := range x.logStreams() {
@@ -110,8 +109,8 @@ func (x *exam) accountLimits(t natsjs.Tier) {
 	}
 }
 
-// streamLimits looks at those that an operator gave the streams: at them, with
-// discard new, appends are refused.
+// streamLimits checks the limits that an operator has set on the streams: at such a
+// limit, with discard new, appends are refused.
 func (x *exam) streamLimits() {
 	for _, s := range x.existing(nil) {
 		name := s.Config.Name
@@ -124,7 +123,7 @@ func (x *exam) streamLimits() {
 	}
 }
 
-// full tells of a limit that is nearly reached.
+// full reports a limit that is nearly reached.
 func (x *exam) full(target, limit string, used, allowed uint64, advice string) {
 	percent := 100 * float64(used) / float64(allowed)
 	shown := fmt.Sprintf("%s: %s of %s are used (%.0f %%)", limit, size(used), size(allowed), percent)
@@ -142,7 +141,7 @@ func (x *exam) full(target, limit string, used, allowed uint64, advice string) {
 	}
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(n uint64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
 	if n < 1<<10 {

@@ -18,34 +18,33 @@ import (
 )
 
 const (
-	// doctorToken stands where subjects have a session's or a node's name.
+	// doctorToken is used in subjects in place of a session's or a node's name.
 	doctorToken = "helixd-doctor"
-	// noStream is a stream that a probe expects: no stream takes it then.
+	// noStream is the stream that a probe expects, so that no stream accepts it.
 	noStream = "HELIX_DOCTOR_EXPECTS_ANOTHER"
-	// noLevel is an API level that no server has: it does not look at the
-	// request.
+	// noLevel is an API level that no server has, so that it does not read the request.
 	noLevel = "1000000"
 
 	infoAPI = "$JS.API.INFO"
 )
 
-// probe is a subject that helixd publishes to or subscribes to.
+// probe is a subject to which helixd publishes or subscribes.
 type probe struct {
 	subject   string
-	pattern   string // what helixd needs; the subject is one of it
+	pattern   string // the right that helixd needs; subject matches it
 	subscribe bool
 	header    nats.Header
 	body      string
-	why       string // what needs it
+	why       string // the part of helixd that needs it
 }
 
-// request is a probe of JetStream's API. The server refuses it unread for its
-// level; a server that knows no levels fails to read its body.
+// request is a probe of JetStream's API. The server refuses it unread for its level; a
+// server without levels fails to decode its body.
 func request(why, subject string) probe {
 	return probe{subject: subject, pattern: subject, header: nats.Header{"Nats-Required-Api-Level": {noLevel}}, body: "{", why: why}
 }
 
-// storing is a probe of the subjects that a stream takes messages from.
+// storing is a probe of subjects from which a stream takes messages.
 func storing(why, pattern string) probe {
 	return probe{
 		subject: concrete(pattern), pattern: pattern, why: why,
@@ -57,7 +56,7 @@ func hear(why, pattern string) probe {
 	return probe{subject: concrete(pattern), pattern: pattern, subscribe: true, why: why}
 }
 
-// inbox sees that answers come through: without them nothing else can be seen.
+// inbox checks that answers arrive: without them nothing else can be checked.
 func (x *exam) inbox(ctx context.Context) error {
 	const why = "hear answers"
 	inbox := x.nc.NewInbox()
@@ -78,13 +77,14 @@ func (x *exam) inbox(ctx context.Context) error {
 	return nil
 }
 
-// inboxOf is the subject that a user needs who subscribes to inbox.
+// inboxOf returns the subject on which a user with this inbox needs the right to
+// subscribe.
 func inboxOf(inbox string) string {
 	prefix, _, _ := strings.Cut(inbox, ".")
 	return prefix + ".>"
 }
 
-// permissions tries every subject that helixd uses, as the streams are.
+// permissions tries every subject that helixd uses with the existing streams.
 func (x *exam) permissions(ctx context.Context) error {
 	all := slices.Concat(x.generalProbes(), x.streamProbes())
 	refused, err := x.tryAll(ctx, all)
@@ -109,7 +109,7 @@ func (x *exam) permissions(ctx context.Context) error {
 	return nil
 }
 
-// refuse tells of refusals with one reason.
+// refuse reports refused probes with one reason.
 func (x *exam) refuse(why string, refused []probe) {
 	var publish, subscribe []string
 	for _, p := range refused {
@@ -130,7 +130,7 @@ func (x *exam) refuse(why string, refused []probe) {
 	}
 }
 
-// generalProbes are of what has no stream.
+// generalProbes returns the probes that belong to no stream.
 func (x *exam) generalProbes() (probes []probe) {
 	probes = append(probes, hear("follow sessions", layout.LiveSubjects+"*"))
 	const why = "talk to the other nodes"
@@ -140,14 +140,14 @@ func (x *exam) generalProbes() (probes []probe) {
 	return probes
 }
 
-// logAPI is what of JetStream's API is used on the log's own streams.
+// logAPI is the part of JetStream's API that is used on the log's streams.
 var logAPI = []string{
 	"STREAM.MSG.GET", "DIRECT.GET", "STREAM.MSG.DELETE",
 	"CONSUMER.CREATE.>", "CONSUMER.MSG.NEXT.>", "CONSUMER.DELETE.>", // of Feed
 }
 
-// streamProbes are of the streams: what is stored in them, and what of
-// JetStream's API is needed for them.
+// streamProbes returns the probes of the streams: the subjects stored in them, and the
+// part of JetStream's API that they need.
 func (x *exam) streamProbes() (probes []probe) {
 	const api = "$JS.API."
 	for _, w := range x.wants {
@@ -171,7 +171,7 @@ func (x *exam) streamProbes() (probes []probe) {
 	return probes
 }
 
-// apiUse is what a part of the API is good for.
+// apiUse returns the purpose of a part of the API.
 func apiUse(verb string) string {
 	switch verb {
 	case "STREAM.UPDATE":
@@ -186,12 +186,12 @@ func apiUse(verb string) string {
 	return "read"
 }
 
-// concrete puts the doctor's token where a stream's subject has a wildcard.
+// concrete replaces the wildcards of a stream's subject by the doctor's token.
 func concrete(pattern string) string {
 	return strings.NewReplacer("*", doctorToken, ">", doctorToken).Replace(pattern)
 }
 
-// answers sees that this client may answer what others ask it.
+// answers checks that this client may answer requests of others.
 func (x *exam) answers(ctx context.Context) (refused []probe, err error) {
 	if len(x.opts.Subjects) == 0 {
 		return nil, nil
@@ -211,7 +211,7 @@ func (x *exam) answers(ctx context.Context) (refused []probe, err error) {
 	}
 	m, err := sub.NextMsg(time.Second)
 	if err != nil {
-		return nil, nil //nolint:nilerr // the subject itself is refused: that is told
+		return nil, nil //nolint:nilerr // the subject itself is refused, and that is reported
 	}
 	before := x.nc.LastError()
 	if err := m.Respond(nil); err != nil {
@@ -224,8 +224,8 @@ func (x *exam) answers(ctx context.Context) (refused []probe, err error) {
 	return refused, err
 }
 
-// tryAll returns the probes that the server refuses. It tries many at once and
-// looks closer where there is a refusal.
+// tryAll returns the probes that the server refuses. It tries many at once, and tries
+// each of them if one was refused.
 func (x *exam) tryAll(ctx context.Context, probes []probe) (refused []probe, err error) {
 	for few := range slices.Chunk(probes, 20) {
 		no, err := x.try(ctx, few...)
@@ -269,8 +269,8 @@ func (x *exam) try(ctx context.Context, probes ...probe) (refused bool, err erro
 	return x.refusedSince(ctx, before)
 }
 
-// refusedSince reports whether the server has refused anything since then.
-// Refusals come before the answer to a ping, in order.
+// refusedSince reports whether the server has refused anything since before was its last
+// error. Refusals arrive before the answer to a ping.
 func (x *exam) refusedSince(ctx context.Context, before error) (bool, error) {
 	if err := x.flush(ctx); err != nil {
 		return false, err

@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
 )
 
-// replicas looks for servers that are gone or behind.
+// replicas reports servers that are gone or lag.
 func (x *exam) replicas(context.Context) error {
 	type lack struct {
 		streams []string
@@ -44,7 +44,7 @@ func (x *exam) replicas(context.Context) error {
 			lacks[r.Name].offline = lacks[r.Name].offline || r.Offline
 			lacks[r.Name].lag = max(lacks[r.Name].lag, r.Lag)
 		}
-		// One that leads may not have noticed yet that it is alone.
+		// A leader may not have noticed yet that it is alone.
 		if s.Cluster.Leader == "" || 2*offline > len(s.Cluster.Replicas) {
 			stuck = append(stuck, s.Config.Name)
 		}
@@ -77,7 +77,7 @@ func (x *exam) replicas(context.Context) error {
 	return nil
 }
 
-// durability says what an acknowledged append survives.
+// durability reports what an acknowledged append survives.
 func (x *exam) durability(context.Context) error {
 	all := x.logStreams()
 	d := streams.DurabilityOf(x.opts.Durability, all)

@@ -14,10 +14,10 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
 )
 
-// endsSoon is how long before its end a certificate is worth a warning.
+// endsSoon is how long before a certificate's end a warning is reported.
 const endsSoon = 14 * 24 * time.Hour
 
-// connection tells which server there is. Its error: there is none.
+// connection reports the connected server. It returns an error if there is none.
 func (x *exam) connection() error {
 	rtt, err := x.nc.RTT()
 	if err != nil {
@@ -35,8 +35,8 @@ func (x *exam) connection() error {
 	return nil
 }
 
-// security tells how the connection is protected, and warns where others could
-// read it or use the server.
+// security reports how the connection is protected, and warns if others could read it or
+// use the server.
 func (x *exam) security() {
 	if x.opts.Inside {
 		return
@@ -46,7 +46,7 @@ func (x *exam) security() {
 	if err == nil {
 		if certs := state.PeerCertificates; len(certs) > 0 && certs[0].NotAfter.Sub(x.opts.Now()) < endsSoon {
 			x.Warning(CheckSecurity, "", fmt.Sprintf("the server's certificate ends at %s", certs[0].NotAfter.UTC().Format(time.RFC3339)),
-				"renew the certificate of the NATS server: behind its end helixd can't connect")
+				"renew the certificate of the NATS server: after its end helixd can't connect")
 			return
 		}
 		x.OK(CheckSecurity, "TLS, %s", who)
@@ -64,7 +64,7 @@ func (x *exam) security() {
 	x.Report(c)
 }
 
-// identity is who the connection says it is.
+// identity returns the user of the connection.
 func (x *exam) identity() string {
 	o := x.nc.Opts
 	at, _ := url.Parse(x.nc.ConnectedUrl())
@@ -89,7 +89,7 @@ func isLoopback(address string) bool {
 	return err == nil && ip != nil && ip.IsLoopback()
 }
 
-// version judges the server that is connected.
+// version checks the connected server's version.
 func (x *exam) version(context.Context) error {
 	x.judge(x.nc.ConnectedServerName(), x.nc.ConnectedServerVersion())
 	return nil
@@ -105,7 +105,7 @@ func (x *exam) judge(server, version string) bool {
 	return err == nil
 }
 
-// servers judges the versions of all servers that keep a stream.
+// servers checks the versions of all servers with a replica of a stream.
 func (x *exam) servers(ctx context.Context) error {
 	here := x.nc.ConnectedServerName()
 	wanted := map[string]bool{here: true}
@@ -129,7 +129,7 @@ func (x *exam) servers(ctx context.Context) error {
 			silent = append(silent, name)
 			continue
 		}
-		if name == here && link.CheckServer(version) != nil { // that was told
+		if name == here && link.CheckServer(version) != nil { // already reported
 			continue
 		}
 		if x.judge(name, version) {
@@ -147,8 +147,8 @@ func (x *exam) servers(ctx context.Context) error {
 	return nil
 }
 
-// askServers returns the versions of those of the servers that answer in time,
-// and takes down what their clocks say.
+// askServers returns the versions of those of the servers that answer in time, and
+// records their clocks.
 func (x *exam) askServers(ctx context.Context, wanted map[string]bool) (map[string]string, error) {
 	sub, err := x.nc.SubscribeSync(x.nc.NewInbox())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
 )
 
-// settings compares the log's streams with what the log relies on.
+// settings compares the log's streams with the settings that the log needs.
 func (x *exam) settings(context.Context) error {
 	bad := false
 	checked := 0
@@ -47,7 +47,7 @@ func (x *exam) settings(context.Context) error {
 	return nil
 }
 
-// settingAdvice says how a stream's setting is put right.
+// settingAdvice returns the advice for a wrong setting of a stream.
 func settingAdvice(got natsjs.StreamConfig, setting, value string) string {
 	switch setting {
 	case "storage", "retention", "mirror", "persist_mode", "sealed", "deny_delete", "deny_purge":

@@ -13,16 +13,19 @@ import (
 )
 
 const (
-	// tokens is for how many of them storage tells the bytes. A token is a record with a word.
+	// tokens is the number of tokens for which storage reports the bytes. A token is a
+	// record with a word.
 	tokens = 1_000_000
-	// typicalLogged and typicalSealed are the bytes of such a record, by BenchmarkStored.
+	// typicalLogged and typicalSealed are the bytes of such a record in the log and in a
+	// segment, by BenchmarkStored.
 	typicalLogged = 320
 	typicalSealed = 14
-	// sampledPartitions is of how many partitions storage reads the last segment.
+	// sampledPartitions is from how many partitions storage reads the last segment.
 	sampledPartitions = 16
 )
 
-// storage tells what a million records take: by what is there, else by what was measured.
+// storage reports how many bytes a million records take: from the log's own segments, or
+// the measured values if there are none.
 func (x *exam) storage(ctx context.Context) error {
 	var logged, messages uint64
 	var sealed, records int
@@ -31,7 +34,7 @@ func (x *exam) storage(ctx context.Context) error {
 			logged, messages = logged+s.State.Bytes, messages+s.State.Msgs
 		}
 		b, n, err := x.lastSegment(ctx, p)
-		if errors.Is(err, link.ErrNoMessage) { // nor will the others
+		if errors.Is(err, link.ErrNoMessage) { // the other requests would fail, too
 			break
 		}
 		if err != nil {
@@ -53,8 +56,8 @@ func (x *exam) storage(ctx context.Context) error {
 	return nil
 }
 
-// LastSegment returns the size of a partition's last segment, in bytes and in records, 0 if
-// there is none that can be read.
+// lastSegment returns the size of a partition's last segment, in bytes and in records, 0
+// if there is none that can be read.
 func (x *exam) lastSegment(ctx context.Context, p int) (bytes, records int, err error) {
 	stream := layout.SegmentStream(p)
 	if len(x.existing(func(w want) bool { return w.config.Name == stream })) == 0 || x.denied["$JS.API.STREAM.MSG.GET."+stream] {
@@ -66,7 +69,7 @@ func (x *exam) lastSegment(ctx context.Context, p int) (bytes, records int, err 
 	if err != nil {
 		return 0, 0, err
 	}
-	// The log reads by this subject, too: a user that may read may use it.
+	// The log also reads from this subject: a user that may read may use it.
 	answer, err := x.nc.RequestWithContext(try, "$JS.API.STREAM.MSG.GET."+stream, what)
 	if err != nil {
 		return 0, 0, cmp.Or(context.Cause(ctx), link.ErrNoMessage)
@@ -81,7 +84,7 @@ func (x *exam) lastSegment(ctx context.Context, p int) (bytes, records int, err 
 		return 0, 0, nil // there is none
 	}
 	packed, err := wire.Unpack(got.Message.Data)
-	if err != nil { // helixd verify tells
+	if err != nil { // helixd verify reports it
 		return 0, 0, nil
 	}
 	return wire.MessageOverhead + len(got.Message.Subject) + wire.SegmentHeaders + len(got.Message.Data), len(packed.Records), nil

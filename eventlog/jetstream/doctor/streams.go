@@ -22,7 +22,7 @@ const (
 	streamNamesAPI = "$JS.API.STREAM.NAMES"
 )
 
-// streams finds out which of the streams exist.
+// streams determines which of the streams exist.
 func (x *exam) streams(ctx context.Context) error {
 	if _, err := x.tryAll(ctx, []probe{{subject: streams.PeersSubject}, request("", infoAPI), request("", streamNamesAPI)}); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (x *exam) streams(ctx context.Context) error {
 	return x.tellStreams(ctx)
 }
 
-// partitions returns how many there are and were, see NumbersIn, by the first stream, else by
-// the options. It is the first to ask JetStream anything.
+// partitions returns the present and earlier numbers of partitions, see NumbersIn, from
+// the first stream, else from the options. It sends the first request to JetStream.
 func (x *exam) partitions(ctx context.Context) ([]int, error) {
 	n := []int{cmp.Or(x.opts.Partitions, link.Options{Replicas: x.opts.Replicas}.NewPartitions())}
 	first := layout.LogStream(0)
@@ -109,7 +109,7 @@ func (x *exam) partitions(ctx context.Context) ([]int, error) {
 	return numbers, nil
 }
 
-// info asks for one stream.
+// info requests the state of one stream.
 func (x *exam) info(ctx context.Context, name string) (*natsjs.StreamInfo, error) {
 	try, cancel := context.WithTimeout(ctx, link.AnswerTimeout)
 	defer cancel()
@@ -120,8 +120,8 @@ func (x *exam) info(ctx context.Context, name string) (*natsjs.StreamInfo, error
 	return s.CachedInfo(), nil
 }
 
-// askStreams asks for all streams at once: those without a leader take long to
-// say nothing.
+// askStreams requests the state of all streams at once: a stream without a leader does
+// not answer, and the timeout is long.
 func (x *exam) askStreams(ctx context.Context) error {
 	type answer struct {
 		err         error
@@ -161,7 +161,7 @@ func (x *exam) askStreams(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// tellStreams says which streams are there.
+// tellStreams reports which streams exist.
 func (x *exam) tellStreams(ctx context.Context) error {
 	fresh := len(x.logStreams()) == 0
 	bad := false
@@ -180,7 +180,7 @@ func (x *exam) tellStreams(ctx context.Context) error {
 		if bad = bad || taken; !fresh && w.log {
 			bad = true
 			x.Warning(CheckStreams, w.config.Name, fmt.Sprintf("stream %s is missing, others are there", w.config.Name),
-				fmt.Sprintf("if stream %s was deleted, restore it from a backup (nats stream restore) before helixd serve makes it anew, empty", w.config.Name))
+				fmt.Sprintf("if stream %s was deleted, restore it from a backup (nats stream restore) before helixd serve creates it again, empty", w.config.Name))
 		}
 	}
 	if name := x.halfRestored(); name != "" {
@@ -198,8 +198,7 @@ func (x *exam) tellStreams(ctx context.Context) error {
 	return nil
 }
 
-// halfRestored returns a stream of a restore that has not ended, empty: there is
-// none.
+// halfRestored returns a stream of an unfinished restore; empty: there is none.
 func (x *exam) halfRestored() string {
 	for _, w := range x.wants {
 		if w.info != nil && w.info.Config.Metadata[streams.MetadataRestoring] != "" {
@@ -209,8 +208,7 @@ func (x *exam) halfRestored() string {
 	return ""
 }
 
-// Taken tells whether another stream takes messages that w is to take: then w
-// can't be created.
+// Taken reports whether another stream has subjects of w: then w can't be created.
 func (x *exam) Taken(ctx context.Context, w want) (bool, error) {
 	if x.denied[streamNamesAPI] {
 		return false, nil

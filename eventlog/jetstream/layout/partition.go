@@ -9,9 +9,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Partition is the partition of a session among that many; it must never
-// change. In a log that has grown a session may be in another one, see
-// [Log.PartitionOf].
+// Partition returns the partition of a session among that many; the result must never
+// change. In a log that has grown a session may be in another one, see [Places].
 func Partition(session string, partitions int) int {
 	h := fnv.New32a()
 	h.Write([]byte(session))
@@ -27,16 +26,16 @@ func (h Hashed) Partitions() int { return int(h) }
 // PartitionOf is [Partition].
 func (h Hashed) PartitionOf(session string) int { return Partition(session, int(h)) }
 
-// Places tells in which partition a session is. It is the same in every process that has the
-// log open. When the log grows, a new one takes its place.
+// Places has the partition of each session. It is the same in every process that has the
+// log open. When the log grows, it is replaced.
 //
-// For each growth there is a table: the hashes of the sessions of which the log had anything
-// then, and which the new number would have put elsewhere. They stay in their partitions for
-// good, even if they are erased and created again: what is left of an erased session, such
-// as a late message, is where the session was. Two ids with the same hash do no harm: one
-// of them is then where the earlier number puts it.
+// For each growth there is a table: the hashes of the sessions that the log had at that
+// moment and that the new number would have put elsewhere. They stay in their partitions
+// for good, even if they are erased and created again, since remains of an erased
+// session, such as a late message, are where the session was. If two ids have the same
+// hash, one of them is placed by the earlier number, which does no harm.
 type Places struct {
-	Numbers []int // of partitions that the log has had; the last one is the present one
+	Numbers []int // numbers of partitions that the log has had, the present one last
 	Settled [][]uint64
 }
 
@@ -55,13 +54,14 @@ func (p *Places) Of(session string) int {
 	return Partition(session, p.Partitions())
 }
 
-// Grown returns the places of a log that has grown to n partitions, with the table of those that
-// stay.
+// Grown returns the places of a log that has grown to n partitions, with the table of the
+// sessions that stay.
 func (p *Places) Grown(n int, settled []uint64) *Places {
 	return &Places{Numbers: append(slices.Clone(p.Numbers), n), Settled: append(slices.Clone(p.Settled), settled)}
 }
 
-// Moves reports whether a session that is not there yet will be elsewhere when there are n.
+// Moves reports whether a session that does not exist yet will be elsewhere with n
+// partitions.
 func (p *Places) Moves(session string, n int) bool {
 	h := placeHash(session)
 	for _, settled := range p.Settled {
@@ -72,7 +72,7 @@ func (p *Places) Moves(session string, n int) bool {
 	return Partition(session, p.Partitions()) != Partition(session, n)
 }
 
-// Staying returns the table for a growth to n, of the sessions that are there now.
+// Staying returns the table for a growth to n, of the sessions that exist now.
 func (p *Places) Staying(sessions map[string]bool, n int) (settled []uint64) {
 	for session := range sessions {
 		if p.Moves(session, n) {
@@ -112,7 +112,7 @@ func UnpackSettled(b []byte) (settled []uint64, err error) {
 	return settled, nil
 }
 
-// PlacesOf reads a placement with so many partitions.
+// PlacesOf decodes a placement with that many partitions.
 func PlacesOf(p *eventlog.Placement, partitions int) (Places, error) {
 	if p == nil {
 		return Places{Numbers: []int{partitions}}, nil
@@ -131,7 +131,8 @@ func PlacesOf(p *eventlog.Placement, partitions int) (Places, error) {
 	return all, nil
 }
 
-// Growing reports whether numbers can be those that a log has had.
+// Growing reports whether numbers can be those of one log: each from 1 to MaxPartitions,
+// and rising.
 func Growing(numbers []int) bool {
 	for i, n := range numbers {
 		if n < 1 || n > MaxPartitions || i > 0 && n <= numbers[i-1] {

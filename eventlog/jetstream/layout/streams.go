@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// LogStreams is what the names of the log's streams begin with.
+// LogStreams is the prefix of the names of the log's streams.
 const LogStreams = "HELIX_LOG_"
 
 func LogStream(partition int) string { return LogStreams + strconv.Itoa(partition) }
 
-// SegmentStreams is what the names of the segments' streams begin with.
+// SegmentStreams is the prefix of the names of the segments' streams.
 const SegmentStreams = "HELIX_SEG_"
 
 func SegmentStream(partition int) string { return SegmentStreams + strconv.Itoa(partition) }
 
-// BlobStream holds the large payloads of all partitions.
+// BlobStream has the blobs of all partitions.
 const BlobStream = "HELIX_BLOBS"
 
-// PlacesStream has, in a log that has grown, which sessions stay where an earlier number
-// of partitions put them.
+// PlacesStream has, in a log that has grown, the sessions that stay where an earlier
+// number of partitions put them.
 const PlacesStream = "HELIX_PLACES"
 
-// StreamPrefix is what the names of all of helixd's streams begin with.
+// StreamPrefix is the prefix of the names of all of helixd's streams.
 const StreamPrefix = "HELIX_"
 
 // families are the subjects whose second token is a partition, and their streams.
@@ -30,7 +30,7 @@ var families = [...]struct{ subjects, streams string }{
 	{LogSubjects, LogStreams}, {SegmentSubjects, SegmentStreams}, {FloorSubjects, SegmentStreams}, {ErasedSubjects, SegmentStreams},
 }
 
-// StreamOf returns the log's stream that takes a subject.
+// StreamOf returns the log's stream that has a subject.
 func StreamOf(subject string) string {
 	switch {
 	case strings.HasPrefix(subject, BlobSubjects):

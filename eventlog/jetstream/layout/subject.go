@@ -34,19 +34,17 @@ func ErasedSubject(session string, partition int) string {
 	return fmt.Sprintf("%s%d.%s", ErasedSubjects, partition, Token(session))
 }
 
-// BlobPrefix is what the subjects of all the session's large payloads begin
-// with.
+// BlobPrefix is the prefix of the subjects of all blobs of a session.
 func BlobPrefix(session string, partition int) string {
 	return fmt.Sprintf("%s%d.%s.", BlobSubjects, partition, Token(session))
 }
 
-// LiveSubject is where a session's records are republished once they are
+// LiveSubject is the subject on which a session's records are republished once they are
 // stored.
 func LiveSubject(session string) string { return LiveSubjects + Token(session) }
 
-// Token is a session id as a subject token: [A-Za-z0-9_-] stand for
-// themselves and every other byte is percent-encoded, so that no id can hold
-// a dot, a wildcard or a NUL.
+// Token encodes a session id as a subject token: [A-Za-z0-9_-] are unchanged and every
+// other byte is percent-encoded, so that no id can add a dot, a wildcard or a NUL.
 func Token(session string) string {
 	return Escape(session, func(c byte) bool {
 		return c == '-' || c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
@@ -59,7 +57,7 @@ func Untoken(token string) (id string, ok bool) {
 	return id, err == nil && id != "" && Token(id) == token
 }
 
-// SessionID is Untoken of a session's id.
+// SessionID is Untoken for a session's id.
 func SessionID(token string) (id string, ok bool) {
 	id, ok = Untoken(token)
 	return id, ok && eventlog.ValidateSessionID(id) == nil
@@ -84,8 +82,8 @@ func Escape(s string, plain func(byte) bool) string {
 	return b.String()
 }
 
-// SessionOf returns the session that a subject of helixd's streams is of,
-// helix.<kind>.<partition>.<session>, and what follows behind a dot.
+// SessionOf returns the session of a subject of helixd's streams,
+// helix.<kind>.<partition>.<session>, and the rest after the next dot.
 func SessionOf(subject string) (session, rest string, ok bool) {
 	parts := strings.SplitN(subject, ".", 5)
 	if len(parts) < 4 || parts[0] != "helix" {
@@ -106,13 +104,15 @@ func PlacesSubject(growth, part int) string {
 	return fmt.Sprintf("%s%d.%d", PlacesSubjects, growth, part)
 }
 
-// GrowthSubject is where it says how far the log's growth with that number, from 0, is.
+// GrowthSubject is the subject with the phase of the log's growth with that number, from
+// 0.
 func GrowthSubject(growth int) string { return PlacesSubjects + strconv.Itoa(growth) + ".state" }
 
-// GrowthSeenSubject is where processes say that they have seen that.
+// GrowthSeenSubject is the subject on which processes report that they have seen it.
 func GrowthSeenSubject(growth int) string { return PlacesSubjects + strconv.Itoa(growth) + ".seen" }
 
-// ReportSubject is where a server says that it has nothing left of a session.
+// ReportSubject is the subject on which a server reports that it has nothing left of a
+// session.
 func ReportSubject(session string, partition int, server string) string {
 	return ErasedSubject(session, partition) + "~" + Token(server)
 }

@@ -38,7 +38,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Stored records are found by it: these values never change.
+// Stored records are found by it, so these values never change.
 func TestPartitionIsFrozen(t *testing.T) {
 	for id, want := range map[string][3]int{
 		"s":                          {0, 2, 2},

@@ -22,50 +22,50 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// SequencesBehind is how many sequences a restored log leaves out behind the
-// last one of what was copied: those that the lost log may have given since are
-// never given again, so no cursor of a client means another record.
+// SequencesBehind is how many sequences a restored log skips after the last copied one.
+// The lost log may have assigned them since the copy; they are never assigned again, so
+// no cursor of a client means another record.
 const SequencesBehind = 1 << 32
 
-// maxEnd is the last sequence behind which a log can be restored: all that
-// follow are numbers that every client can hold.
+// maxEnd is the last sequence after which a log can be restored: every client can
+// represent the numbers that follow.
 const maxEnd = 1<<53 - 2*SequencesBehind
 
 // Errors of a restore.
 var (
-	// ErrNotEmpty: a deployment has streams of helixd's.
+	// ErrNotEmpty: the deployment already has streams of helixd.
 	ErrNotEmpty = streams.ErrNotEmpty
-	// ErrRestoring: a restore into the deployment has begun and not ended.
+	// ErrRestoring: a restore into the deployment has begun and is not finished.
 	ErrRestoring = streams.ErrRestoring
 )
 
-// Options say what a restored log is like.
+// Options configure a restore.
 type Options struct {
-	// Ends are the last sequences of the partitions of what is restored, see
-	// eventlog.Copier. Required.
+	// Ends are the last sequences of the copied log's partitions, see eventlog.Copier.
+	// Required.
 	Ends []uint64
-	// Placement of the log that is restored; nil if its number of partitions has never changed.
+	// Placement is that of the copied log; nil if its number of partitions has never
+	// changed.
 	Placement *eventlog.Placement
 	// Replicas of each stream; 0 means 1.
 	Replicas int
-	// Backup is when the backup was begun that is restored. If it is set, and the context of
-	// Session has an actor, see eventlog.WithActor, an eventlog.SessionImported after a
-	// session's records says so.
+	// Backup is when the backup began. If it is set, and the context of Session has an
+	// actor, see eventlog.WithActor, an eventlog.SessionImported is added after a
+	// session's records.
 	Backup time.Time
 }
 
-// Restorer writes copied sessions into a deployment that has none. Their records
-// keep their sequences: they lie in segments, as if a purge had taken them from
-// the log, and the log goes on behind them, see [SequencesBehind]. Until Finish
-// nobody can open the log.
+// Restorer writes copied sessions into a deployment without a log. Records keep their
+// sequences: they are in segments, as if a purge had removed them from the log, and the
+// log continues after them, see [SequencesBehind]. Until Finish no node can open the log.
 type Restorer struct {
 	log    *store.Store
 	ends   []uint64
 	backup time.Time
 }
 
-// Begin makes the streams of a log in a deployment without any. The connection
-// stays the caller's. Errors: ErrNotEmpty.
+// Begin creates the streams of a log in a deployment without one. The connection stays
+// the caller's. Errors: ErrNotEmpty.
 func Begin(ctx context.Context, nc *nats.Conn, o Options) (*Restorer, error) {
 	if n := len(o.Ends); n < 1 || n > layout.MaxPartitions {
 		return nil, fmt.Errorf("jetstream: restore: a log has 1 to %d partitions, not %d", layout.MaxPartitions, n)
@@ -118,9 +118,9 @@ func checkEmpty(ctx context.Context, nc *nats.Conn) error {
 	return nil
 }
 
-// Session writes the records of a session that was not written yet, which
-// retention may have taken the beginning of, up to floor. It returns how many
-// there were. An error leaves the session half written: the restore has failed.
+// Session writes the records of a session that was not written yet; retention may have
+// removed those up to floor. It returns how many there were. After an error the session
+// is incomplete: the restore has failed.
 func (r *Restorer) Session(ctx context.Context, session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) (n int, err error) {
 	if err := eventlog.ValidateSessionID(session); err != nil {
 		return 0, err
@@ -151,7 +151,7 @@ func (r *Restorer) Session(ctx context.Context, session string, floor uint64, re
 	return n, r.sign(ctx, session, w.last, n)
 }
 
-// sign appends who has restored a session's records.
+// sign appends a record that names the person who has restored the session.
 func (r *Restorer) sign(ctx context.Context, session string, head uint64, records int) error {
 	f := &eventlog.SessionImported{
 		Records: records, Backup: r.backup.UnixMilli(),
@@ -175,16 +175,16 @@ type restoring struct {
 	l         *store.Store
 	session   string
 	partition int
-	records   []wire.Stored // that wait
-	all       bool          // no more will come
-	segment   *wire.Segment // the last one, and its place
+	records   []wire.Stored // not written yet
+	all       bool          // records has the session's last one
+	segment   *wire.Segment // the last one; at is its sequence in the stream
 	at        uint64
 	last      uint64 // record
-	size      int    // of the payloads that wait
+	size      int    // of the payloads not written yet
 }
 
-// mark notes that retention has removed what is up to floor. The segments that
-// are there then follow on one that is not.
+// mark stores that retention has removed the records up to floor. The first segment then
+// follows one that does not exist.
 func (w *restoring) mark(ctx context.Context, floor uint64) error {
 	w.segment = &wire.Segment{Records: []wire.Stored{{Record: eventlog.Record{Sequence: floor}}}}
 	m := &nats.Msg{Subject: layout.FloorSubject(w.session, w.partition), Data: strconv.AppendUint(nil, floor, 10), Header: nats.Header{}}
@@ -195,7 +195,7 @@ func (w *restoring) mark(ctx context.Context, floor uint64) error {
 	return nil
 }
 
-// add takes the session's next record.
+// add adds the session's next record.
 func (w *restoring) add(ctx context.Context, c eventlog.Copied) error {
 	s := wire.Stored{Record: c.Record, Linked: !c.Unlinked}
 	if len(c.Payload) > w.l.Inline {
@@ -218,8 +218,8 @@ func (w *restoring) add(ctx context.Context, c eventlog.Copied) error {
 	return w.write(ctx)
 }
 
-// write stores the segments that are full, and the last one too once all is
-// there.
+// write stores the segments that are full, and the last one too once all records were
+// added.
 func (w *restoring) write(ctx context.Context) error {
 	for {
 		next := w.segment.Take(w.at, w.records, time.Time{}, w.all)
@@ -244,18 +244,18 @@ func (w *restoring) write(ctx context.Context) error {
 	}
 }
 
-// Partitions returns how many the log has.
+// Partitions returns the number of partitions.
 func (r *Restorer) Partitions() int { return r.log.Partitions() }
 
 // PartitionOf returns the partition of a session.
 func (r *Restorer) PartitionOf(session string) int { return r.log.PartitionOf(session) }
 
-// Finish opens the log to all. It can be repeated.
+// Finish makes the log available to all nodes. It can be repeated.
 func (r *Restorer) Finish(ctx context.Context) error {
 	l := r.log
 	for p := len(r.ends) - 1; p >= 0; p-- {
 		configs := l.StreamsOf(p)
-		for i := len(configs) - 1; i >= 0; i-- { // the first log last: without it there is none
+		for i := len(configs) - 1; i >= 0; i-- { // the first log stream last: it makes the log visible
 			if err := unmark(ctx, l, configs[i].Name); err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// How long a right lasts.
+// The duration of a right.
 const (
 	DefaultTTL = time.Hour
 	MinTTL     = time.Second
@@ -22,28 +22,28 @@ const (
 )
 
 const (
-	// maxSubscriptions of a connection: one is needed, and a client that
-	// subscribes again need not have left before.
+	// maxSubscriptions bounds a connection's subscriptions: one is needed, and a client
+	// may subscribe again before it has unsubscribed.
 	maxSubscriptions = 4
-	// maxPayload is what a connection may publish at once, in bytes, if it
-	// might publish: more ends it.
+	// maxPayload bounds what a connection may publish at once, in bytes, if it may
+	// publish at all: more ends it.
 	maxPayload = 1 << 10
 )
 
-// ErrTTL refuses a duration out of the range from MinTTL to MaxTTL.
+// ErrTTL: a duration is not in the range from MinTTL to MaxTTL.
 var ErrTTL = errors.New("subscriber: a right lasts from " + MinTTL.String() + " to " + MaxTTL.String())
 
 // Options configure a Minter.
 type Options struct {
-	// Account is the public id (A…) of the account for which the key signs.
-	// Empty: the key is the account's own, or the server is the embedded one.
+	// Account is the public id (A…) of the account for which the key signs. Empty: the
+	// key is the account's own, or the server is the embedded one.
 	Account string
-	// TTL is how long rights last unless said otherwise; 0: DefaultTTL.
+	// TTL is how long rights last by default; 0: DefaultTTL.
 	TTL time.Duration
 	Now func() time.Time // nil: time.Now
 }
 
-// Minter makes rights. It may be used from many goroutines.
+// Minter issues rights. It may be used from many goroutines.
 type Minter struct {
 	key    nkeys.KeyPair
 	public string
@@ -77,7 +77,7 @@ func New(seed string, o *Options) (*Minter, error) {
 		return nil, errors.New("subscriber: the signing key must be the seed of an account's key (SA…)")
 	}
 	if m.opts.Account == m.public {
-		m.opts.Account = "" // what it signs itself needs no mention of it
+		m.opts.Account = "" // the account's own key needs no mention of the account
 	}
 	return m, nil
 }
@@ -95,22 +95,22 @@ func NewKey() (seed string, err error) {
 	return string(raw), nil
 }
 
-// PublicKey is the one by which servers know the minter (A…).
+// PublicKey is the key by which servers know the minter (A…).
 func (m *Minter) PublicKey() string { return m.public }
 
-// Right lets a NATS client hear one session. Seed and Creds are secret.
+// Right lets a NATS client receive one session's live records. Seed and Creds are secret.
 type Right struct {
-	Subject   string // the only one that it may subscribe to
+	Subject   string // the only subject to which it may subscribe
 	JWT       string
 	Seed      string // of the user's key, by which the client proves that the JWT is its own
 	Creds     string // both, as the text of a .creds file
 	ExpiresAt time.Time
 }
 
-// Mint makes a right to hear a session, whether it exists or not. ttl 0 is the
-// minter's. The generation is that of [Revocations.Generation], 0 where helixd
-// can't revoke rights: the next revocation revokes the right. Errors are
-// [ErrTTL], an [eventlog.ValidationError] and failures of the random source.
+// Mint issues a right to receive a session's live records, whether the session exists or not. ttl
+// 0 means the minter's default. The generation is that of [Revocations.Generation], 0
+// where helixd can't revoke rights: the next revocation revokes the right. Errors:
+// [ErrTTL], an [eventlog.ValidationError], failures of the random source.
 func (m *Minter) Mint(session string, generation uint64, ttl time.Duration) (Right, error) {
 	if err := eventlog.ValidateClientSessionID(session); err != nil {
 		return Right{}, err
@@ -133,7 +133,7 @@ func (m *Minter) Mint(session string, generation uint64, ttl time.Duration) (Rig
 	if err != nil {
 		return Right{}, fmt.Errorf("subscriber: make a key: %w", err)
 	}
-	// A JWT counts whole seconds: it lasts no shorter than was asked for.
+	// A JWT has whole seconds; it is rounded up, so that it lasts at least ttl.
 	expires := m.opts.Now().Add(ttl + time.Second - 1).Truncate(time.Second)
 	right := Right{Subject: layout.LiveSubject(session), Seed: string(seed), ExpiresAt: expires.UTC()}
 	if right.JWT, err = m.claims(public, right.Subject, expires, generation).Encode(m.key); err != nil {
@@ -147,9 +147,9 @@ func (m *Minter) Mint(session string, generation uint64, ttl time.Duration) (Rig
 	return right, nil
 }
 
-// claims is all that a subscriber may do. The session is not in the name, but
-// the generation is: a long session id twice would not fit into the line with
-// which a client connects.
+// claims is everything that a subscriber may do. The generation is in the name and the
+// session is not: a long session id would not fit twice into the line with which a client
+// connects.
 func (m *Minter) claims(user, subject string, expires time.Time, generation uint64) *jwt.UserClaims {
 	c := jwt.NewUserClaims(user)
 	if generation > 0 {

@@ -28,34 +28,35 @@ const (
 )
 
 const (
-	revokedSubjects = "helix.revoked." // and the key of the session
+	revokedSubjects = "helix.revoked." // followed by the session's key
 	revokedNews     = "helix.revocation."
 
 	// keptFor is how long a revocation is kept: longer than any right lasts.
 	keptFor = MaxTTL + time.Hour
-	// holdsFor is how long it counts: longer than any right lasts, and less than the
-	// stream keeps it. Rights that are made once it is gone have generation 0.
+	// holdsFor is how long it is effective: longer than any right lasts, and less than
+	// the stream keeps it. Rights that are issued after that have generation 0.
 	holdsFor = MaxTTL + 30*time.Minute
-	// lookEvery is how often the stream is read if no news arrive, which may be lost.
+	// lookEvery is how often the stream is read if no notification arrives, since one may
+	// be lost.
 	lookEvery = 5 * time.Second
 	// lookTimeout bounds one read.
 	lookTimeout = 5 * time.Second
-	// loadedWithin is how long a client waits for a node that has yet to read
-	// the revocations. Its server ends the connection sooner.
+	// loadedWithin is how long a client waits for a node that has not read the
+	// revocations yet. Its server ends the connection sooner.
 	loadedWithin = 5 * time.Second
-	// leastForget is the least number of revocations at which it is worth it to
-	// remove those that have expired.
+	// leastForget is the least number of revocations from which on the expired ones are
+	// removed.
 	leastForget = 1024
 )
 
-// Revocations are the rights that hold no more though they have not expired. A
-// JetStream stream has the last revocation of each session, whose sequence is
-// the generation of the rights that are made afterwards: a right of an earlier
-// one is revoked. Clocks count for its age alone. The stream has hashes of session ids.
+// Revocations are the rights that are revoked before they expire. A JetStream stream has
+// the last revocation of each session, whose sequence is the generation of the rights
+// that are issued afterwards: a right of an earlier generation is revoked. Clocks matter
+// only for a revocation's age. The stream has hashes of session ids.
 //
-// Every node reads the stream. It may be used from many goroutines.
+// Every node reads the stream. Revocations may be used from many goroutines.
 type Revocations struct {
-	loaded chan struct{} // closed when all that had been stored is known
+	loaded chan struct{} // closed when all stored revocations were read
 
 	mu       sync.RWMutex
 	latest   map[key]revocation
@@ -84,16 +85,16 @@ func keyOf(subject string) key { return sha256.Sum256([]byte(subject)) }
 
 func (k key) subject() string { return revokedSubjects + hex.EncodeToString(k[:]) }
 
-// NewRevocations returns revocations that are yet to be read, by Open. Until then
-// all rights are revoked.
+// NewRevocations returns revocations that Open has to read. Until then all rights are
+// revoked.
 func NewRevocations() *Revocations {
 	return &Revocations{loaded: make(chan struct{}), latest: map[key]revocation{}}
 }
 
-// Open makes the stream, if it is missing, and reads it until Close. drop is
-// called after revocations: it disconnects the clients whose rights are revoked. sync
-// returns when what the server has answered is durable; nil: it is by then.
-// Problems with reading go to log; it is tried again.
+// Open creates the stream if it is missing, and reads it until Close. It calls drop after
+// revocations, to disconnect the clients whose rights are revoked. sync returns when what
+// the server has answered is durable; nil: it already is. Failed reads are logged and
+// retried.
 func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, drop func(), sync func(context.Context) error, log *slog.Logger) error {
 	js, err := natsjs.New(nc)
 	if err != nil {
@@ -111,7 +112,7 @@ func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, dro
 	if err != nil {
 		return fmt.Errorf("revocations: stream %s: %w", RevokedStream, err)
 	}
-	news := make(chan *nats.Msg, 64) // when it is full, the reader is to read anyway
+	news := make(chan *nats.Msg, 64) // when it is full, the reader will read anyway
 	sub, err := nc.ChanSubscribe(revokedNews+"*", news)
 	if err != nil {
 		return fmt.Errorf("revocations: %w", err)
@@ -153,7 +154,7 @@ func (r *Revocations) follow(ctx context.Context, news <-chan *nats.Msg, log *sl
 	}
 }
 
-// read reads what was stored since it was last called.
+// read reads the revocations since its last call.
 func (r *Revocations) read(ctx context.Context) error {
 	for found := false; ; found = true {
 		try, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -200,9 +201,9 @@ func (r *Revocations) add(k key, v revocation) {
 	r.forgetAt = max(leastForget, 2*len(r.latest))
 }
 
-// Revoked reports whether a right, given by its subject and the name in its JWT,
-// is revoked. If the revocations are not known yet, it waits for a few seconds,
-// and then reports true.
+// Revoked reports whether a right, given by its subject and the name in its JWT, is
+// revoked. If the revocations were not read yet, it waits for up to loadedWithin, and
+// then returns true.
 func (r *Revocations) Revoked(subject, name string) bool {
 	select {
 	case <-r.loaded:
@@ -223,9 +224,9 @@ func (r *Revocations) Revoked(subject, name string) bool {
 	return generation < latest.generation && time.Since(latest.stored) < holdsFor
 }
 
-// Revoke revokes all rights to hear a session that were made before. When it
-// returns they are revoked on this node; the others follow at once, or as soon as
-// they can reach the stream. Errors: [eventlog.ErrUnavailable].
+// Revoke revokes all rights for a session that were issued before. When it returns they
+// are revoked on this node; other nodes follow at once, or as soon as they can reach the
+// stream. Errors: [eventlog.ErrUnavailable].
 func (r *Revocations) Revoke(ctx context.Context, session string) error {
 	k := keyOf(layout.LiveSubject(session))
 	var ack *natsjs.PubAck
@@ -244,7 +245,7 @@ func (r *Revocations) Revoke(ctx context.Context, session string) error {
 	return nil
 }
 
-// Generation is what a right to hear the session must have to hold: 0 if none was
+// Generation returns the generation that a right for the session must have: 0 if none was
 // revoked. Errors: [eventlog.ErrUnavailable].
 func (r *Revocations) Generation(ctx context.Context, session string) (generation uint64, err error) {
 	err = jetstream.Settle(ctx, r.nc, func(ctx context.Context) error {

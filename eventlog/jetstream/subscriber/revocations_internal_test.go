@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A revocation counts as long as an older right may last. The stream forgets it
-// later, and rights that are made then have no generation.
+// A revocation is effective for as long as an older right may last. The stream removes it
+// later, and rights that are issued after that have no generation.
 func TestARevocationEnds(t *testing.T) {
 	r := NewRevocations()
 	close(r.loaded)

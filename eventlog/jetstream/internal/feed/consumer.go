@@ -15,19 +15,18 @@ import (
 )
 
 const (
-	// feedBatch is how many messages a feed asks for at a time: at the log's end each batch
-	// waits for the disk once. If those of the last request were more than feedBytes
-	// it asks for feedFew: so much waits in memory for each partition. (To have the server count the
-	// bytes, by max_bytes, takes it ten times as long.)
+	// feedBatch is how many messages a feed requests at a time: at the log's end each
+	// batch waits for the disk once. If the messages of the last request were more than
+	// feedBytes, it requests feedFew, which bounds the memory of each partition. (If the
+	// server counted the bytes, with max_bytes, it would take ten times as long.)
 	feedBatch = 256
 	feedFew   = 64
 	feedBytes = 1 << 20
-	// feedPause follows every batch while there are more: a consumer that
-	// catches up holds the stream's lock, and appends wait.
+	// feedPause follows every batch while there are more: a consumer that catches up
+	// holds the stream's lock, and appends wait.
 	feedPause = time.Millisecond
-	// feedPull is how long the server keeps a request for messages,
-	// feedBeat how often it says meanwhile that it lives. A consumer that has
-	// said nothing for feedSilence is lost.
+	// feedPull is how long the server keeps a request for messages, feedBeat how often it
+	// sends a heartbeat meanwhile. A consumer that was silent for feedSilence is lost.
 	feedPull    = 30 * time.Second
 	feedBeat    = 5 * time.Second
 	feedSilence = 3 * feedBeat
@@ -42,13 +41,13 @@ type feedConsumer struct {
 	inbox        string
 	sub          *nats.Subscription
 	in           chan *nats.Msg
-	heard        time.Time // when anything came last
-	asked        int       // messages that the server still owes
-	bytes        int       // of the messages of this request
+	heard        time.Time // when the last message or heartbeat arrived
+	asked        int       // messages requested and not received yet
+	bytes        int       // size of this request's messages so far
 	delivered    uint64    // count of messages so far
 }
 
-// feedMessage is a record and where it lies.
+// feedMessage is a record and its sequence.
 type feedMessage struct {
 	wire.Stored
 	subject string
@@ -57,7 +56,7 @@ type feedMessage struct {
 func newFeedConsumer(l *store.Store, info *natsjs.ConsumerInfo) (*feedConsumer, error) {
 	c := &feedConsumer{
 		log: l, stream: info.Stream, name: info.Name, inbox: l.Conn.NewInbox(), heard: time.Now(),
-		in: make(chan *nats.Msg, 2*feedBatch), // and words of the server in between
+		in: make(chan *nats.Msg, 2*feedBatch), // room for the server's status messages, too
 	}
 	sub, err := l.Conn.ChanSubscribe(c.inbox, c.in)
 	if err != nil {
@@ -73,19 +72,18 @@ func (c *feedConsumer) close() {
 	c.remove()
 }
 
-// remove takes the consumer from the server; the server forgets by itself one
-// that can't be removed now.
+// remove deletes the consumer from the server. If that fails, the server deletes it
+// later.
 func (c *feedConsumer) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), feedCloseTimeout)
 	defer cancel()
 	c.log.JS.DeleteConsumer(ctx, c.stream, c.name) //nolint:errcheck // see above
 }
 
-// silent reports whether nothing has come for longer than the server keeps
-// quiet.
+// silent reports whether nothing has arrived for longer than the server may be silent.
 func (c *feedConsumer) silent() bool { return time.Since(c.heard) > feedSilence }
 
-// next returns the next message, or nil if none comes for a while.
+// next returns the next message, or nil if none arrives within wait.
 func (c *feedConsumer) next(ctx context.Context, wait time.Duration) (*feedMessage, error) {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
@@ -135,12 +133,12 @@ func (c *feedConsumer) ask() error {
 	return c.log.Conn.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+c.stream+"."+c.name, c.inbox, req)
 }
 
-// told hears what the server says about a request.
+// told handles a status message about a request.
 func (c *feedConsumer) told(m *nats.Msg) error {
 	switch status := wire.First(m.Header, wire.HeaderStatus); status {
-	case "100": // it lives
+	case "100": // a heartbeat
 		return nil
-	case "404", "408": // the request is over
+	case "404", "408": // the request is finished
 		c.asked = 0
 		return nil
 	default:
@@ -148,7 +146,7 @@ func (c *feedConsumer) told(m *nats.Msg) error {
 	}
 }
 
-// take reads a message. One that was lost on the way makes the consumer useless.
+// take decodes a message. If one before it was lost, the consumer can't be used any more.
 func (c *feedConsumer) take(m *nats.Msg) (*feedMessage, error) {
 	meta, err := m.Metadata()
 	if err != nil {

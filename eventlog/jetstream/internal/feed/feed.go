@@ -18,22 +18,23 @@ import (
 )
 
 const (
-	// feedIdleLeast and feedIdleMost are after what time without a message a
-	// feed asks whether the log's last records are gone, doubled each time.
+	// feedIdleLeast and feedIdleMost bound how long a feed waits without a message until
+	// it checks whether the log's last records are gone; the time doubles.
 	feedIdleLeast = 100 * time.Millisecond
 	feedIdleMost  = time.Second
-	// feedRetry is the pause before a consumer that was lost is made anew,
-	// doubled up to feedRetryMost.
+	// feedRetry is the pause before a lost consumer is replaced, doubled up to
+	// feedRetryMost.
 	feedRetry     = 50 * time.Millisecond
 	feedRetryMost = 2 * time.Second
 )
 
-// Feeds hand out whole partitions.
+// Feeds yield whole partitions.
 type Feeds struct{ *store.Store }
 
 func New(records *store.Store) *Feeds { return &Feeds{records} }
 
-// Identity implements eventlog.Feed: it is told by when the streams were made.
+// Identity implements eventlog.Feed: a log is identified by the creation time of its
+// streams.
 func (l *Feeds) Identity(ctx context.Context) (string, error) {
 	var b strings.Builder
 	for p := range l.Partitions() {
@@ -77,7 +78,7 @@ func (l *Feeds) Spans(ctx context.Context) ([]eventlog.Span, error) {
 	return all, nil
 }
 
-// ends asks a partition's leader.
+// ends asks a partition's leader for its first and last sequence.
 func (l *Feeds) ends(ctx context.Context, p int) (eventlog.Span, error) {
 	var body struct {
 		link.Refusal
@@ -98,8 +99,8 @@ func (l *Feeds) ends(ctx context.Context, p int) (eventlog.Span, error) {
 // errFeedLost: the consumer does not answer any more.
 var errFeedLost = errors.New("jetstream: the feed's consumer is lost")
 
-// Feed implements eventlog.Feed, with one consumer on the server. It makes a
-// consumer that was lost anew, and gives up when it does not get on for 20 s.
+// Feed implements eventlog.Feed, with one consumer on the server. It replaces a lost
+// consumer, and fails if it makes no progress for 20 s.
 func (l *Feeds) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Fed, error] {
 	return func(yield func(eventlog.Fed, error) bool) {
 		f := &feeder{log: l, partition: partition, at: from, patience: link.LeaderPatience, yield: yield}
@@ -107,17 +108,17 @@ func (l *Feeds) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[
 	}
 }
 
-// feeder hands out one partition.
+// feeder yields one partition.
 type feeder struct {
 	log       *Feeds
 	partition int
-	at        uint64        // the last position that was handed out
-	patience  time.Duration // how long it may not get on
-	well      time.Time     // when it got on, or had nothing to hand out
+	at        uint64        // the last position that was yielded
+	patience  time.Duration // how long it may make no progress
+	well      time.Time     // when it last made progress, or had nothing to yield
 	yield     func(eventlog.Fed, error) bool
 }
 
-// feed hands out until there is a reason to end.
+// feed yields until there is a reason to end.
 func (f *feeder) feed(ctx context.Context) {
 	f.well = time.Now()
 	for wait := feedRetry; ; wait = min(2*wait, feedRetryMost) {
@@ -147,7 +148,7 @@ func (f *feeder) feed(ctx context.Context) {
 	}
 }
 
-// run hands out until something goes wrong.
+// run yields until an error.
 func (f *feeder) run(ctx context.Context) error {
 	ends, err := f.log.ends(ctx, f.partition)
 	if err != nil {
@@ -185,7 +186,7 @@ func (f *feeder) run(ctx context.Context) error {
 	}
 }
 
-// hand yields one message, unless mark was ahead of it: then it is gone.
+// hand yields one message, unless mark has passed it: then the message is gone.
 func (f *feeder) hand(ctx context.Context, m *feedMessage) (more bool, err error) {
 	if m.Sequence <= f.at {
 		return true, nil
@@ -201,22 +202,22 @@ func (f *feeder) hand(ctx context.Context, m *feedMessage) (more bool, err error
 	if m.Blob != "" {
 		fed.Payload, fed.Err = f.log.LoadBlob(ctx, fed.Session, m.Blob)
 		if ctx.Err() != nil {
-			return true, nil // run sees that it is over; this one was not handed out
+			return true, nil // run notices the end; this message was not yielded
 		}
 	}
 	f.at = m.Sequence
 	return f.tell(fed), nil
 }
 
-// tell yields, for as long as the reader likes.
+// tell yields an item, however long the reader takes.
 func (f *feeder) tell(fed eventlog.Fed) bool {
 	more := f.yield(fed, nil)
 	f.well = time.Now()
 	return more
 }
 
-// mark hands out the log's last position if the record there is gone: no
-// message would tell it.
+// mark yields the log's last position if the record there is gone: no message would
+// contain it.
 func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 	ends, err := f.log.ends(ctx, f.partition)
 	if err != nil {
@@ -238,7 +239,7 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 		if c.silent() {
 			return errFeedLost
 		}
-		return nil // it is on its way
+		return nil // its message is under way
 	}
 	f.at = ends.Last
 	if !f.tell(eventlog.Fed{Record: eventlog.Record{Sequence: f.at}}) {
@@ -247,7 +248,7 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 	return nil
 }
 
-// openFeed makes a consumer that begins at a position.
+// openFeed creates a consumer that begins at a position.
 func (l *Feeds) openFeed(ctx context.Context, partition int, from uint64) (*feedConsumer, error) {
 	var info *natsjs.ConsumerInfo
 	err := link.Settle(ctx, l.Conn, func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// A feed that does not get on says why, and ends.
+// A feed that makes no progress ends with the reason.
 func TestAFeedGivesUp(t *testing.T) {
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
@@ -50,7 +50,7 @@ func TestAFeedGivesUp(t *testing.T) {
 	require.NoError(t, ctx.Err(), "it ended by itself: %v", failed)
 }
 
-// A message that a mark was ahead of is not handed out: positions rise.
+// A message that a mark has passed is not yielded: positions rise.
 func TestAFeedDoesNotGoBack(t *testing.T) {
 	f := &feeder{at: 7, yield: func(eventlog.Fed, error) bool { panic("it does") }}
 	m := &feedMessage{}

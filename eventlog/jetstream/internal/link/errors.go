@@ -14,8 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// JetStream error codes that mean something here; all translation is in this
-// file and goes by code.
+// JetStream error codes that matter here. This file maps all of them, by code.
 const (
 	codeWrongLastSequence         = 10071 // compare-and-swap failed
 	codeWrongLastSequenceConstant = 10164 // another append is in flight; try again
@@ -24,12 +23,12 @@ const (
 	codeMessageTooLarge           = 10054
 	codeAtomicTooLarge            = 10199
 	codeAtomicIncomplete          = 10176 // part of a batch did not arrive
-	codeAtomicTooMany             = 10210 // as many batches are open as the server takes
-	codeNoSuitablePeers           = 10005 // too few servers are known to be there
+	codeAtomicTooMany             = 10210 // the server's limit of open batches is reached
+	codeNoSuitablePeers           = 10005 // too few servers are known to be up
 	codeClusterNotAssigned        = 10007
 	codeClusterNotAvailable       = 10008 // no leader
 	codeClusterNotLeader          = 10009
-	codeInsufficientResources     = 10023 // also: the servers have not said yet what they have
+	codeInsufficientResources     = 10023 // also: the servers have not reported their resources yet
 	codeStreamOffline             = 10118
 )
 
@@ -44,22 +43,24 @@ func (e *APIError) Error() string {
 	return fmt.Sprintf("jetstream: %s (%d)", e.Description, e.ErrCode)
 }
 
-// number returns the number that the description ends with, 0 if there is
-// none. It is a hint only: what depends on it has to be checked.
+// number returns the number at the end of the description, 0 if there is none. It is a
+// hint only: the caller must check it.
 func (e *APIError) number() uint64 {
 	_, text, _ := strings.Cut(e.Description, ": ")
 	n, _ := strconv.ParseUint(text, 10, 64)
 	return n
 }
 
-// Refusals that pass: the server stored nothing, and takes the same in a moment.
+// Temporary refusals: the server stored nothing, and the same request can succeed a
+// moment later.
 var (
 	// ErrInFlight: the server can't compare yet, since it is replicating another
 	// append to the session.
 	ErrInFlight = errors.New("jetstream: another append to the session is in flight")
 	// ErrBatchRefused: the server took no batch, or not all of its messages.
 	ErrBatchRefused = errors.New("jetstream: batch refused")
-	// ErrBeingMade: another node's stream has its name already, and no leader.
+	// ErrBeingMade: another node is creating a stream with this name, and it has no
+	// leader yet.
 	ErrBeingMade = errors.New("jetstream: the stream is being made")
 )
 
@@ -69,7 +70,7 @@ func IsInFlight(err error) bool {
 	return ok && e.ErrorCode == codeWrongLastSequenceConstant
 }
 
-// appendError says what a refused append means.
+// appendError maps a refused append to its error.
 func appendError(e *APIError) error {
 	switch e.ErrCode {
 	case codeWrongLastSequence:
@@ -87,14 +88,14 @@ func appendError(e *APIError) error {
 	return e
 }
 
-// IsConflict reports whether the server refused to publish since the subject's last
+// IsConflict reports whether the server refused to publish because the subject's last
 // message is another one than was expected, or may soon be.
 func IsConflict(err error) bool {
 	e, ok := errors.AsType[*natsjs.APIError](err)
 	return ok && (e.ErrorCode == codeWrongLastSequence || e.ErrorCode == codeWrongLastSequenceConstant)
 }
 
-// IsUnsettled reports whether a cluster may answer otherwise in a moment.
+// IsUnsettled reports whether a cluster may answer differently a moment later.
 func IsUnsettled(err error) bool {
 	if errors.Is(err, ErrBeingMade) {
 		return true
@@ -108,14 +109,14 @@ func IsUnsettled(err error) bool {
 		return false
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
-		errors.Is(err, natsjs.ErrNoStreamResponse) || // nobody takes what is published yet, or between two leaders
+		errors.Is(err, natsjs.ErrNoStreamResponse) || // no server accepts publishes yet, or there is no leader
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected)
 }
 
-// transportError says what a lost or impossible request means for an append.
+// transportError maps a lost or impossible request of an append to its error.
 func transportError(err error) error {
 	switch {
-	case errors.Is(err, nats.ErrConnectionClosed): // perhaps while the answer was on its way
+	case errors.Is(err, nats.ErrConnectionClosed): // the answer may have been under way
 		return fmt.Errorf("%w: %w: %w", eventlog.ErrOutcomeUnknown, eventlog.ErrClosed, err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("%w: %w", eventlog.ErrTooLarge, err)
@@ -130,17 +131,17 @@ func transportError(err error) error {
 // ErrNoMessage: the stream has no such message.
 var ErrNoMessage = errors.New("jetstream: no message")
 
-// ErrStaleLeader tells of a server that knows less than the caller was told.
+// ErrStaleLeader: the server knows less than the caller.
 var ErrStaleLeader = errors.New("jetstream: the stream's leader knows less than was acknowledged")
 
-// ErrStopped tells that the consumer wants no more.
+// ErrStopped: the consumer of a read wants no more.
 var ErrStopped = errors.New("jetstream: stopped")
 
-// NewsTime is how long a leader that could not be reached may take, once it can,
-// to learn that there is another one: what was on its way to it reaches it first,
-// and makes it look as if it had heard from the majority.
+// NewsTime is how long a leader that was cut off may take, once it can be reached again,
+// to notice that there is another one. Messages that were on their way to it arrive
+// first, and make it look as if it had heard from the majority.
 const NewsTime = 250 * time.Millisecond
 
-// LostAdvice is what can be done about a log of which a part is gone.
+// LostAdvice is the advice for a log of which a part is missing.
 const LostAdvice = "nothing was created or deleted: repair the server's folder of the stream, or restore a backup into an empty deployment; " +
 	"to give up what is left, remove all HELIX_ streams"

@@ -14,14 +14,16 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
-// LastMessage returns a subject's last message. It asks the stream's leader,
-// since a direct get may be answered by a replica that lags.
+// LastMessage returns a subject's last message. It asks the stream's leader, since a
+// replica that lags may answer a direct get. Errors: ErrNoMessage;
+// eventlog.ErrUnavailable.
 func (l *Link) LastMessage(ctx context.Context, stream, subject string) (wire.Message, error) {
 	return l.LeaderGet(ctx, stream, map[string]any{"last_by_subj": subject})
 }
 
-// LastReadable is LastMessage for what must not be taken for absent: a last
-// message that the server can't read, it answers as if there was none.
+// LastReadable is LastMessage for callers that must not take a damaged message for
+// absent: if the server can't read a last message, it answers as if there were none.
+// Further errors: wire.ErrDamaged.
 func (l *Link) LastReadable(ctx context.Context, stream, subject string) (m wire.Message, err error) {
 	for range ReadableTries {
 		m, err = l.LastMessage(ctx, stream, subject)
@@ -35,12 +37,13 @@ func (l *Link) LastReadable(ctx context.Context, stream, subject string) (m wire
 		if n == 0 {
 			return m, err
 		}
-		// Or it has come, or is going, just now.
+		// Or a message was stored or removed just now.
 	}
 	return m, fmt.Errorf("%w: the last message on %s can't be read", wire.ErrDamaged, subject)
 }
 
-// ReadableTries is how often a message that is counted is asked for.
+// ReadableTries is how often a message is requested that the server counts but does not
+// return.
 const ReadableTries = 5
 
 // Count returns how many messages a subject has.
@@ -111,14 +114,14 @@ func (l *Link) LeaderGet(ctx context.Context, stream string, what map[string]any
 const (
 	// leaderTry is how long one request waits for a stream's leader.
 	leaderTry = time.Second
-	// LeaderPatience is how long a request is repeated for a leader to be
-	// elected: after the loss of one that takes 4 to 9 seconds, and a round.
+	// LeaderPatience is how long a request is repeated until a leader is elected: after
+	// the loss of one that takes 4 to 9 seconds, and a round.
 	LeaderPatience = 20 * time.Second
 )
 
-// AskLeader asks JetStream what only a stream's leader answers, and waits for
-// one while there is none. An answer that is an error is an *APIError; none is
-// ErrUnavailable.
+// AskLeader sends JetStream a request that only a stream's leader answers, and waits for
+// one while there is none. Errors: an *APIError if the answer is one;
+// eventlog.ErrUnavailable without an answer.
 func (l *Link) AskLeader(ctx context.Context, subject string, what any, answer refusable) error {
 	req, err := json.Marshal(what)
 	if err != nil {
@@ -158,7 +161,7 @@ func (l *Link) askOnce(ctx context.Context, subject string, req []byte, answer r
 	return answer.Taken()
 }
 
-// refusable is an answer that may be an error.
+// refusable is an answer that can be an error.
 type refusable interface{ Taken() error }
 
 // Refusal is the part of an answer that is an error.
@@ -166,7 +169,7 @@ type Refusal struct {
 	Error *APIError `json:"error"`
 }
 
-// Taken returns the error, once.
+// Taken returns the error and clears it.
 func (r *Refusal) Taken() error {
 	if e := r.Error; e != nil {
 		r.Error = nil
@@ -175,10 +178,10 @@ func (r *Refusal) Taken() error {
 	return nil
 }
 
-// GetBatch returns a subject's messages from a sequence on, at most so many
-// and so many bytes, in one request that any replica may answer. It is
-// complete: each message names the one before, and the end mark the last.
-// Errors: ErrIncomplete where something was lost.
+// GetBatch returns a subject's messages from a sequence on, bounded by count and size in
+// bytes, in one request that any replica may answer. The result has no gaps: each message
+// names the one before, and the end mark the last one. Errors: ErrIncomplete if a message
+// was lost.
 func (l *Link) GetBatch(ctx context.Context, stream, subject string, from uint64, count, size int) (messages []*nats.Msg, err error) {
 	err = l.Step(ctx, "batch", func(ctx context.Context) error {
 		messages, _, err = l.GetMany(ctx, stream, count, map[string]any{"seq": from, "next_by_subj": subject, "batch": count, "max_bytes": size})
@@ -187,11 +190,12 @@ func (l *Link) GetBatch(ctx context.Context, stream, subject string, from uint64
 	return messages, err
 }
 
-// GetMany is one request for at most count messages, and the header of the end mark.
+// GetMany sends one request for at most count messages, and also returns the header of
+// the end mark.
 func (l *Link) GetMany(ctx context.Context, stream string, count int, what map[string]any) ([]*nats.Msg, nats.Header, error) {
 	inbox := l.Conn.NewInbox()
-	// Room for the messages and the end mark: a synchronous subscription takes
-	// half a MiB, whatever comes.
+	// Room for the messages and the end mark: a synchronous subscription would allocate
+	// half a MiB regardless.
 	answers := make(chan *nats.Msg, count+1)
 	sub, err := l.Conn.ChanSubscribe(inbox, answers)
 	if err != nil {
@@ -244,10 +248,9 @@ func (l *Link) GetMany(ctx context.Context, stream string, count int, what map[s
 	}
 }
 
-// GetAt returns the message with the given sequence. What a stream has there
-// never changes, so any replica may answer; one that lags has it not, and then
-// the leader decides. There is nothing at 0, where a restored session has the
-// segments that were gone before.
+// GetAt returns the message with the given sequence. A message never changes, so any
+// replica may answer; if one that lags does not have it, the leader is asked. Sequence 0
+// has no message: a restored session names it for segments that were removed before.
 func (l *Link) GetAt(ctx context.Context, stream string, seq uint64) (wire.Message, error) {
 	if seq == 0 {
 		return wire.Message{}, ErrNoMessage
@@ -259,7 +262,7 @@ func (l *Link) GetAt(ctx context.Context, stream string, seq uint64) (wire.Messa
 	return m, nil
 }
 
-// DirectGet returns a message as any replica has it, or ErrNoMessage.
+// DirectGet returns a message from any replica, or ErrNoMessage.
 func (l *Link) DirectGet(ctx context.Context, stream string, what map[string]any) (wire.Message, error) {
 	req, _ := json.Marshal(what)
 	var reply *nats.Msg

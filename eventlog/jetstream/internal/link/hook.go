@@ -8,22 +8,22 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Hook holds an operation before each request to a server, so that a test says in
-// which order those of several operations come. do sends the request; what is
-// published may be lost, or arrive after its sender has given up. A log with a
-// hook seals nothing by itself.
+// Hook holds an operation before each request to a server, so that a test decides the
+// order of the requests of several operations. do sends the request. A published message
+// may be lost, or arrive after its sender has given up. A log with a hook does not seal
+// by itself.
 type Hook func(ctx context.Context, point string, do func(context.Context) error) error
 
-// Tuning is what tests change of a log; zero elsewhere, for the constants.
+// Tuning are values that tests change; zero means the constants.
 type Tuning struct {
 	Hook Hook
 	// CheckEvery is how often a hub looks for lost records.
 	CheckEvery time.Duration
-	// Announced is how long a growth is announced.
+	// Announced is how long a growth stays announced.
 	Announced time.Duration
-	// Inline is up to which size a payload is in its message.
+	// Inline is the size up to which a payload is in its message.
 	Inline int
-	// Few, far and ahead are how a read chooses between the log and segments.
+	// Few, Far and Ahead are how a read chooses between the log and segments.
 	Few, Far uint64
 	Ahead    int
 }
@@ -35,7 +35,7 @@ func WithTuning(ctx context.Context, t Tuning) context.Context {
 	return context.WithValue(ctx, tuningKey{}, t)
 }
 
-// Step does what sends a request.
+// Step calls do, which sends a request.
 func (l *Link) Step(ctx context.Context, point string, do func(context.Context) error) error {
 	if l.Opts.Hook == nil {
 		return do(ctx)
@@ -43,16 +43,15 @@ func (l *Link) Step(ctx context.Context, point string, do func(context.Context) 
 	return l.Opts.Hook(ctx, point, do)
 }
 
-// Pause waits a little before a request is repeated, and reports false where ctx
-// has ended.
+// Pause waits a little before a request is repeated. It returns false if ctx has ended.
 func (l *Link) Pause(ctx context.Context) bool {
-	if l.Opts.Hook != nil { // each request waits for its turn
+	if l.Opts.Hook != nil { // the hook orders the requests
 		return ctx.Err() == nil
 	}
 	return pause(ctx)
 }
 
-// Lock locks mu, which another operation may hold that has not got its turn.
+// Lock locks mu, which another operation may hold that the hook has stopped.
 func (l *Link) Lock(ctx context.Context, mu *sync.Mutex) {
 	if l.Opts.Hook == nil {
 		mu.Lock()
@@ -63,7 +62,7 @@ func (l *Link) Lock(ctx context.Context, mu *sync.Mutex) {
 	}
 }
 
-// Yield leaves the log to others, see eventlog.Yield.
+// Yield gives way to others, see eventlog.Yield.
 func (l *Link) Yield(ctx context.Context, began time.Time) {
 	if l.Opts.Hook == nil {
 		eventlog.Yield(ctx, began)

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// leaseTime is less than the least time after which a cluster elects another
-// leader, 4 s: one that has heard from the majority since then is the only one.
+// leaseTime is less than the least time after which a cluster elects another leader, 4 s:
+// a leader that has heard from the majority since then is the only one.
 const leaseTime = 3 * time.Second
 
-// Leads reports whether whoever answers for a stream is its leader for sure. One
-// that was cut off from the others, or stopped for a while, takes itself for the
-// leader for some seconds more, and knows nothing of what the others took.
+// Leads reports whether the server that answers for a stream certainly is its leader. A
+// server that was cut off from the others, or stopped for a while, believes for some more
+// seconds that it leads, and lacks what the others have stored.
 func (l *Link) Leads(ctx context.Context, stream string) bool {
 	var info struct {
 		Refusal
 		Cluster struct {
 			Replicas []struct {
 				Offline bool          `json:"offline"`
-				Active  time.Duration `json:"active"` // since it was heard
+				Active  time.Duration `json:"active"` // time since it was last heard
 			} `json:"replicas"`
 		} `json:"cluster"`
 	}

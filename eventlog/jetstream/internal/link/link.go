@@ -9,16 +9,17 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// Link is a log's connection: requests, their retries, and the goroutines that end with it.
+// Link is a log's connection: requests, their retries, and the goroutines that end with
+// it. It may be used from many goroutines.
 type Link struct {
 	Conn     *nats.Conn
 	JS       natsjs.JetStream
 	Opts     Options
 	requests *requests
-	batches  map[string]chan struct{} // by what its subjects begin with, a place for each atomic batch that a stream has open
+	batches  map[string]chan struct{} // by subject prefix: a slot for each open atomic batch of a stream
 	synced   synced
-	version  string // of a server that is known to be good
-	alone    bool   // no other server is there, nor elections
+	version  string // the last server version that was accepted
+	alone    bool   // the server is in no cluster, so there are no elections
 	Closed   chan struct{}
 	wg       sync.WaitGroup
 
@@ -50,8 +51,8 @@ func New(ctx context.Context, nc *nats.Conn, o Options) (*Link, error) {
 	return l, nil
 }
 
-// WatchConnection tells the hub of every reconnect: what was published
-// meanwhile has not come.
+// WatchConnection notifies the hub of every reconnect: messages that were published
+// meanwhile were lost.
 func (l *Link) WatchConnection() {
 	status := l.Conn.StatusChanged(nats.CONNECTED)
 	l.Spawn(func() {
@@ -70,7 +71,7 @@ func (l *Link) WatchConnection() {
 	})
 }
 
-// NoteReconnect tells all who wait for it that the connection is back.
+// NoteReconnect notifies all that wait for it that the connection is back.
 func (l *Link) NoteReconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +85,7 @@ func (l *Link) Reconnected() <-chan struct{} {
 	return l.back
 }
 
-// Close ends what the log does, and waits for it. It is idempotent.
+// Close ends the goroutines of Spawn and waits for them. It is idempotent.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	if !l.isClosing() {
@@ -107,7 +108,8 @@ func (l *Link) isClosing() bool {
 	}
 }
 
-// Spawn runs f in a goroutine that Close waits for; not once it is closed.
+// Spawn runs f in a goroutine that Close waits for. After Close it does not, and returns
+// false.
 func (l *Link) Spawn(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

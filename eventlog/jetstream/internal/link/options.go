@@ -12,7 +12,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Options are jetstream.Options with their defaults, and what a restore and tests add.
+// Options are jetstream.Options with defaults applied, and the values that a restore and
+// tests add.
 type Options struct {
 	Partitions int
 	Grow       bool
@@ -26,21 +27,21 @@ type Options struct {
 	Existing   bool
 	ReadOnly   bool
 	Metrics    *metrics.Metrics
-	// Restores: the streams are made for a restore.
+	// Restores: the streams are created for a restore.
 	Restores *RestoreMark
 	Tuning
 }
 
-// GroupSync reports whether the log waits for the disk itself, see synced.
+// GroupSync reports whether the log itself waits for the disk, see synced.
 func (o Options) GroupSync() bool { return o.Server != nil && o.Server.GroupSync() }
 
-// GroupCommit reports whether sharing an append's cost is worth it: where it
-// waits for a disk or for other servers, and where that is not known.
+// GroupCommit reports whether sharing an append's cost is worth it: if it waits for a
+// disk or for other servers, or if that is unknown.
 func (o Options) GroupCommit() bool {
 	return !o.GroupSync() && (o.Replicas > 1 || !strings.HasPrefix(string(o.Durability), "interval="))
 }
 
-// GroupMessages is how many messages share a batch at most.
+// GroupMessages is how many messages a shared batch has at most.
 func (o Options) GroupMessages() int {
 	if o.GroupSync() && o.Server.MaxBatch() >= ownMessages {
 		return ownMessages
@@ -48,20 +49,20 @@ func (o Options) GroupMessages() int {
 	return groupMessages
 }
 
-// SyncInterval is how often the server's files reach the disk, as far as
-// known; 0: at every append, or not known.
+// SyncInterval is how often the server syncs its files, as far as known; 0: at every
+// append, or unknown.
 func (o Options) SyncInterval() time.Duration {
 	text, _ := strings.CutPrefix(string(o.Durability), "interval=")
 	d, _ := time.ParseDuration(text)
 	return d
 }
 
-// GatherFrom is from how many records on an atomic batch is quicker than a
-// publish for each. One server stages a batch in files of its own, which costs
-// more than syncing a few messages.
+// GatherFrom is the number of records from which on an atomic batch is quicker than a
+// publish for each. A single server stages a batch in separate files, which costs more
+// than syncing a few messages.
 func (o Options) GatherFrom() int {
 	switch {
-	case o.Replicas > 1 || o.GroupSync(): // else each publish waits for a round, or a sync
+	case o.Replicas > 1 || o.GroupSync(): // otherwise each publish waits for a round, or a sync
 		return 2
 	case o.GroupCommit():
 		return GroupFrom
@@ -72,7 +73,7 @@ func (o Options) GatherFrom() int {
 
 func (o Options) answerTimeout() time.Duration {
 	switch {
-	case o.Restores != nil: // it has no second try
+	case o.Restores != nil: // a restore is not retried
 		return LeaderPatience
 	case o.Replicas > 1:
 		return replicatedTimeout
@@ -80,12 +81,12 @@ func (o Options) answerTimeout() time.Duration {
 	return AnswerTimeout
 }
 
-// MostLost is how long a time's records a power loss can take from the log and leave
-// in segments.
+// MostLost is the longest time whose records a power loss can take from the log but leave
+// in segments; negative: none.
 func (o Options) MostLost() time.Duration {
 	switch interval := o.SyncInterval(); {
 	case o.Replicas > 1 || o.Durability == eventlog.DurabilityFsync:
-		return -1 // none
+		return -1 // none are lost
 	case interval > 0:
 		return 2*interval + lateSync
 	default:
@@ -96,24 +97,24 @@ func (o Options) MostLost() time.Duration {
 const (
 	// unknownSync is how often a server syncs its files by default.
 	unknownSync = 2 * time.Minute
-	// lateSync is by how much a sync may be late on a disk that is overloaded.
+	// lateSync is how late a sync may be on an overloaded disk.
 	lateSync = time.Minute
 )
 
-// GroupFrom is how many sessions must wait before their appends share a
-// batch. Under it a publish for each, all in flight, is quicker.
+// GroupFrom is how many sessions must wait until their appends share a batch. With fewer,
+// a publish for each, all in flight, is quicker.
 const GroupFrom = 16
 
-// GroupMessages bounds a shared batch. Where only batches are shared and the
-// server takes more, it is ownMessages: an append of 1,000 still shares one with two others,
-// and appends that go by themselves wait for no more than some 40 ms of the server's time.
+// groupMessages bounds a shared batch. If only batches are shared and the server takes
+// more, ownMessages does: then an append of 1,000 can share one with two others, and
+// single appends wait for no more than about 40 ms of the server's time.
 const groupMessages = 900
 
-// ownMessages is GroupMessages of an embedded server.
+// ownMessages is groupMessages for an embedded server.
 const ownMessages = 3000
 
-// NewPartitions is how many a new log has if nobody says: more than one server
-// shares the work that leaders have.
+// NewPartitions is how many partitions a new log has by default: more than one server
+// shares the work of leaders.
 func (o Options) NewPartitions() int {
 	if o.Replicas > 1 {
 		return 16
@@ -128,9 +129,9 @@ func (o Options) Storage() natsjs.StorageType {
 	return natsjs.FileStorage
 }
 
-// RestoreMark is what tells the streams of a restore.
+// RestoreMark identifies the streams of a restore.
 type RestoreMark struct {
-	ID     string   // of this restore
-	First  []uint64 // sequences with which the partitions go on
+	ID     string   // the restore's id
+	First  []uint64 // first sequences of the partitions
 	Places layout.Places
 }

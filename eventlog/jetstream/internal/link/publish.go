@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// maxOpenBatches is how many atomic batches a node has open on a stream. The
-	// server takes 50 from all nodes together; a batch beyond that is refused, and
-	// sent again.
+	// maxOpenBatches is how many atomic batches a node may have open on a stream. The
+	// server accepts 50 from all nodes together; it refuses a further one, which is sent
+	// again.
 	maxOpenBatches = 8
-	// Pauses before what the server refused for the moment is sent again.
+	// Pauses before a temporarily refused request is sent again.
 	MinRefusedPause = time.Millisecond
 	MaxRefusedPause = 20 * time.Millisecond
-	// AnswerTimeout is how long one try waits for its answer where that may be
-	// lost; what became of it is then looked up.
+	// AnswerTimeout is how long one try waits for an answer that may be lost; then the
+	// outcome is looked up.
 	AnswerTimeout = 5 * time.Second
-	// replicatedTimeout is AnswerTimeout of an append on several servers, where
-	// what comes between two leaders is dropped.
+	// replicatedTimeout is AnswerTimeout of an append on several servers, which drop
+	// requests between two leaders.
 	replicatedTimeout = 2 * time.Second
 )
 
@@ -40,8 +40,8 @@ type pubAck struct {
 	Error    *APIError `json:"error"`
 }
 
-// parseAck reads an answer. Nearly all are of one form, which needs no JSON
-// decoder: on the path of every append that counts.
+// parseAck decodes an answer. Nearly all have one form, which needs no JSON decoder; this
+// is on the path of every append.
 func parseAck(b []byte) (ack pubAck, err error) {
 	if rest, ok := bytes.CutPrefix(b, []byte(`{"stream":"HELIX_`)); ok {
 		if _, number, ok := bytes.Cut(rest, []byte(`","seq":`)); ok && bytes.IndexByte(number, '}') == len(number)-1 {
@@ -55,17 +55,18 @@ func parseAck(b []byte) (ack pubAck, err error) {
 	return ack, err
 }
 
-// BoundBatches bounds the atomic batches that are open on streams whose subjects begin with these.
+// BoundBatches limits the open atomic batches of the streams whose subjects have these
+// prefixes.
 func (l *Link) BoundBatches(subjects ...string) {
 	for _, s := range subjects {
 		l.batches[s] = make(chan struct{}, maxOpenBatches)
 	}
 }
 
-// Publish stores messages, and returns when they are as durable as the log says: one by
-// a plain publish, several by an atomic batch.
-// It returns the last one's sequence. A batch that the server refuses, because
-// too many are open or because a part was lost, is sent again.
+// Publish stores messages, one by a plain publish, several by an atomic batch. It returns
+// the last one's sequence when they are as durable as the log states. If the server
+// refuses a batch because too many are open or a part was lost, it is sent again. Errors:
+// those of an append, see appendError and transportError.
 func (l *Link) Publish(ctx context.Context, messages []*nats.Msg) (last uint64, err error) {
 	if l.Opts.Hook == nil {
 		last, err = l.send(ctx, messages)
@@ -97,9 +98,9 @@ func (l *Link) send(ctx context.Context, messages []*nats.Msg) (uint64, error) {
 	}
 }
 
-// Rest waits for about pause, or for the end of ctx or of the log.
+// Rest waits for pause to twice pause, or for the end of ctx or of the log.
 func (l *Link) Rest(ctx context.Context, pause time.Duration) error {
-	t := time.NewTimer(pause + rand.N(pause)) // not in step with others that were refused
+	t := time.NewTimer(pause + rand.N(pause)) // random, so that refused requests don't stay in step
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -126,7 +127,7 @@ func (l *Link) SendOnce(ctx context.Context, messages []*nats.Msg) (uint64, erro
 		if err := l.sendAllButLast(messages); err != nil {
 			return 0, transportError(err)
 		}
-	} else { // it may have been in a batch that was refused
+	} else { // its headers may be from a refused batch
 		for _, name := range []string{wire.HeaderBatchID, wire.HeaderBatchSequence, wire.HeaderBatchCommit} {
 			delete(last.Header, name)
 		}
@@ -148,8 +149,8 @@ func (l *Link) SendOnce(ctx context.Context, messages []*nats.Msg) (uint64, erro
 	return ack.Sequence, nil
 }
 
-// StoreMessage publishes one message. While nobody is there to take it, as on a
-// cluster whose servers have not all heard of a new stream, it is sent again.
+// StoreMessage publishes one message and returns its sequence. If no server accepts it,
+// as in a cluster whose servers don't all know a new stream yet, it is sent again.
 func (l *Link) StoreMessage(ctx context.Context, m *nats.Msg) (uint64, error) {
 	began := time.Now()
 	for {
@@ -165,7 +166,7 @@ func (l *Link) StoreMessage(ctx context.Context, m *nats.Msg) (uint64, error) {
 	}
 }
 
-// sendAllButLast makes messages an atomic batch under a fresh id.
+// sendAllButLast sends messages as an atomic batch with a new id, without the last one.
 func (l *Link) sendAllButLast(messages []*nats.Msg) error {
 	id := nats.NewInbox()[len(nats.InboxPrefix):]
 	for i, m := range messages {

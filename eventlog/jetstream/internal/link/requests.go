@@ -12,12 +12,12 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
-// requestTick is how often the waiting requests are looked at, and how late a timeout may be.
+// requestTick is how often waiting requests are checked, and how late a timeout may be.
 const requestTick = 100 * time.Millisecond
 
-// requests hands each request its answer. All of a log's requests share one inbox, and one
-// timer that runs while any of them waits: two timers and a context for each cost an append
-// a fifth of its time in this process.
+// requests passes each answer to its request. All requests of a log share one inbox, and
+// one timer that runs while any of them waits: two timers and a context for each would
+// cost an append a fifth of its time in this process.
 type requests struct {
 	log   *Link
 	inbox string // ends with a dot
@@ -25,7 +25,7 @@ type requests struct {
 
 	mu      sync.Mutex
 	last    uint64
-	waiting map[uint64]*pendingRequest // bounded by the callers, who wait
+	waiting map[uint64]*pendingRequest // bounded by the waiting callers
 	timer   *time.Timer
 }
 
@@ -53,7 +53,7 @@ func (r *requests) close() {
 	_ = r.sub.Unsubscribe() // fails only on a closed connection
 }
 
-// take receives an answer. One that nobody waits for any more is dropped.
+// take receives an answer. It drops one that no request waits for any more.
 func (r *requests) take(m *nats.Msg) {
 	id, err := strconv.ParseUint(m.Subject[len(r.inbox):], 36, 64)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *requests) drop(id uint64) {
 	delete(r.waiting, id)
 }
 
-// tick ends the requests whose answer is late.
+// tick ends the requests whose answers are late.
 func (r *requests) tick() {
 	now := time.Now()
 	r.mu.Lock()
@@ -102,9 +102,9 @@ func (r *requests) tick() {
 	}
 }
 
-// late reports whether an answer that has been awaited for so long is not coming: it may be
-// lost. One of a server that is alone can't be lost while the connection holds: its disk, or the
-// machine, stands still, for which it has up to LeaderPatience.
+// late reports whether an answer that has been awaited for so long must count as lost.
+// The answer of a server without a cluster can't be lost while the connection holds: its
+// disk, or the machine, is stuck, and it has up to LeaderPatience.
 func (l *Link) late(waited, timeout time.Duration, back <-chan struct{}) bool {
 	if waited < timeout {
 		return false

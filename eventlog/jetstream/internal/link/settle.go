@@ -11,21 +11,21 @@ import (
 const (
 	// settleTimeout bounds settle where the context has no deadline.
 	settleTimeout = time.Minute
-	// settleTry is how long the first request may go unanswered: one that
-	// reaches servers without a leader is dropped. Each may take twice as long
-	// as the one before: the machine may be slow.
+	// settleTry is how long the first request may go unanswered: a request that reaches
+	// servers without a leader is dropped. Each further one may take twice as long: the
+	// machine may be slow.
 	settleTry     = time.Second
 	settleTryMost = 16 * time.Second
 	settleLeast   = 20 * time.Millisecond // between two tries, doubled each time
 	settleMost    = time.Second
 )
 
-// isAlone reports whether the server is none of a cluster: whatever it is asked
-// it answers, at last.
+// isAlone reports whether the server is in no cluster: it answers every request in the
+// end.
 func isAlone(nc *nats.Conn) bool { return nc.ConnectedClusterName() == "" }
 
-// NewJetStream returns JetStream's API, with patience for a server that is alone
-// and so is asked once.
+// NewJetStream returns JetStream's API, with long timeouts for a server without a
+// cluster, which is asked only once.
 func NewJetStream(nc *nats.Conn) (natsjs.JetStream, error) {
 	if isAlone(nc) {
 		return natsjs.New(nc, natsjs.WithDefaultTimeout(LeaderPatience))
@@ -33,12 +33,11 @@ func NewJetStream(nc *nats.Conn) (natsjs.JetStream, error) {
 	return natsjs.New(nc)
 }
 
-// Settle calls f again for as long as a cluster can't do what f asks only
-// because it has just come up, or has just lost a server: streams without a
-// leader, servers that have not heard of each other. f may be called again
-// when it was obeyed and its answer lost. It ends with f's last error when ctx
-// does, or after a minute if ctx has no deadline. A server that is alone is
-// asked once.
+// Settle calls f again while a cluster can't do what f requests only because it has just
+// started, or has just lost a server: streams without a leader, servers that don't know
+// of each other yet. f may be called again after the request was carried out and its
+// answer lost. Settle returns f's last error when ctx ends, or after a minute if ctx has
+// no deadline. On a server without a cluster it calls f once.
 func Settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) error {
 	if isAlone(nc) {
 		return f(ctx)

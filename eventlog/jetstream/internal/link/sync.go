@@ -11,16 +11,16 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// A server with GroupSync answers before what it has stored is on the disk. Then this
-// file stands between its answers and everybody else: an append is acknowledged, and a
-// message is handed to a reader, after a sync that covers it. The server republishes
-// nothing; the log does, after the sync.
+// A server with GroupSync answers before what it has stored is on the disk. This file
+// then delays what depends on the answer: an append is acknowledged, and a message passed
+// to a reader, only after a sync that covers it. The server republishes nothing; the log
+// does, after the sync.
 
-// synced is, for each stream of the log, up to which sequence it is known to be on the
-// disk; nil if the server's answer says so already.
+// synced is, for each stream of the log, the sequence up to which it is known to be on
+// the disk; nil if the server's answer already implies that.
 type synced map[string]*atomic.Uint64
 
-// StartSync has the log wait for the disk for these streams, if the server does not.
+// StartSync makes the log wait for the disk for these streams, if the server does not.
 func (l *Link) StartSync(streams []string) {
 	if !l.Opts.GroupSync() {
 		return
@@ -31,14 +31,14 @@ func (l *Link) StartSync(streams []string) {
 	}
 }
 
-// NoteSynced takes note that a stream is on the disk up to a sequence.
+// NoteSynced records that a stream is on the disk up to a sequence.
 func (l *Link) NoteSynced(stream string, seq uint64) { Raise(l.synced[stream], seq) }
 
-// GroupSync reports whether the log waits for the disk itself.
+// GroupSync reports whether the log itself waits for the disk.
 func (l *Link) GroupSync() bool { return l.synced != nil }
 
 // Await returns when a stream is on the disk up to a sequence that the server has
-// answered with.
+// answered. Errors: eventlog.ErrUnavailable; ctx's.
 func (l *Link) Await(ctx context.Context, stream string, seq uint64) error {
 	known := l.synced[stream]
 	if known == nil || seq <= known.Load() {
@@ -61,7 +61,7 @@ func Raise(a *atomic.Uint64, n uint64) {
 	}
 }
 
-// awaitStored is await for messages that were just stored.
+// awaitStored is Await for messages that were just stored.
 func (l *Link) awaitStored(ctx context.Context, m *nats.Msg, last uint64) error {
 	if !l.GroupSync() {
 		return nil
@@ -72,8 +72,8 @@ func (l *Link) awaitStored(ctx context.Context, m *nats.Msg, last uint64) error 
 	return nil
 }
 
-// AwaitRemoved returns when what the server has removed or overwritten in some streams is
-// so on the disk.
+// AwaitRemoved returns when removals and overwrites of the server in some streams are on
+// the disk.
 func (l *Link) AwaitRemoved(ctx context.Context, streams ...string) error {
 	if !l.GroupSync() {
 		return nil

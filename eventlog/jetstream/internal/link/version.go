@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// LeastServer is the oldest server that an acknowledged append is safe on.
+// LeastServer is the oldest server version on which an acknowledged append is safe.
 const LeastServer = "2.15.2"
 
 const LeastReason = "before it, compaction of blocks ignored sync_interval: always; before 2.12 there are no atomic batches"
 
-// CheckServer refuses a server that is too old, by name.
+// CheckServer returns an error that names the version if a server is too old.
 func CheckServer(version string) error {
 	v, ok := parseVersion(version)
 	if !ok {
@@ -28,7 +28,7 @@ func CheckServer(version string) error {
 	return nil
 }
 
-// checkConnected refuses what the log must not be opened on.
+// checkConnected returns an error if the log must not be opened on the connection.
 func (l *Link) checkConnected() error {
 	l.version = l.Conn.ConnectedServerVersion()
 	if l.version == "" {
@@ -37,9 +37,9 @@ func (l *Link) checkConnected() error {
 	return CheckServer(l.version)
 }
 
-// ServerProblem tells why the server that l is connected to now must not
-// store anything: after a reconnect it may be another one than at the start.
-// Without a connection there is none.
+// ServerProblem returns why the server to which l is connected now must not store
+// anything: after a reconnect it may be another one than at the start. Without a
+// connection it returns nil.
 func (l *Link) ServerProblem() error {
 	version := l.Conn.ConnectedServerVersion()
 	if version == l.version || version == "" {
@@ -48,8 +48,7 @@ func (l *Link) ServerProblem() error {
 	return CheckServer(version)
 }
 
-// version is a server's version: three numbers, and what stands behind them
-// before it is released.
+// version is a server's version: three numbers, and the prerelease after them.
 type version struct {
 	numbers    [3]uint64
 	prerelease string
@@ -77,8 +76,8 @@ func parseVersion(s string) (v version, ok bool) {
 	return v, true
 }
 
-// compare tells whether v is before (-1) or behind (1) w. A prerelease is
-// before its release; two prereleases of one release are taken as equal.
+// compare returns whether v is before (-1) or after (1) w. A prerelease is before its
+// release; two prereleases of one release count as equal.
 func (v version) compare(w version) int {
 	if c := slices.Compare(v.numbers[:], w.numbers[:]); c != 0 {
 		return c

@@ -15,10 +15,10 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Live hands live records to followers.
+// Live passes live records to followers.
 type Live struct {
 	*store.Store
-	hubs [layout.MaxPartitions]*hub // one for each partition that there can be
+	hubs [layout.MaxPartitions]*hub // one for each possible partition
 }
 
 func New(records *store.Store) *Live {
@@ -30,7 +30,7 @@ func New(records *store.Store) *Live {
 	return l
 }
 
-// Start has the hubs look for lost records until the log is closed.
+// Start makes the hubs check for lost records until the log is closed.
 func (l *Live) Start() {
 	watch := func(p int, _ uint64) {
 		if l.Opts.Hook == nil {
@@ -47,9 +47,9 @@ func (l *Live) deliver(a *store.PendingAppend, last uint64, now time.Time) (subs
 	return l.hubOf(a.Session).deliver(a, last, now)
 }
 
-// Follow implements eventlog.Log: join the hub, catch up from the log, go on
-// by sequence. A record names its predecessor, so a loss is seen and read
-// from the log.
+// Follow implements eventlog.Log. It joins the hub, catches up from the log, and
+// continues by sequence. A record names its predecessor, so a lost one is noticed and
+// read from the log.
 func (l *Live) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		if err := l.follow(ctx, session, from, yield); err != nil && !errors.Is(err, link.ErrStopped) {
@@ -74,7 +74,7 @@ func (l *Live) follow(ctx context.Context, session string, from uint64, yield fu
 	return l.listen(ctx, session, live, at, yield)
 }
 
-// join has a reader get what is live of a session until it leaves.
+// join makes a follower receive a session's live records until it leaves.
 func (l *Live) join(ctx context.Context, session string) (*follower, func(), error) {
 	live, leave, err := l.hubOf(session).join(ctx, session)
 	if err != nil {
@@ -87,8 +87,8 @@ func (l *Live) join(ctx context.Context, session string) (*follower, func(), err
 	}), nil
 }
 
-// Attach implements eventlog.Attacher. The reader joins before the head is read, so
-// that what is stored after that comes live, and nothing needs to be caught up.
+// Attach implements eventlog.Attacher. The follower joins before the head is read, so
+// that later records arrive live and none has to be caught up.
 func (l *Live) Attach(ctx context.Context, session string) (eventlog.Attachment, error) {
 	if _, _, err := l.Place(session); err != nil {
 		return eventlog.Attachment{}, err
@@ -112,12 +112,11 @@ func (l *Live) Attach(ctx context.Context, session string) (eventlog.Attachment,
 	}}, nil
 }
 
-// listen hands out what comes live after at, and reads from the log what is lost on
-// the way.
+// listen yields the live records after at, and reads lost ones from the log.
 func (l *Live) listen(ctx context.Context, session string, live *follower, at store.Cursor, yield func(eventlog.Record, error) bool) error {
 	catchUp := func(cause string) error { return l.catchUpLive(ctx, session, live, cause, &at, yield) }
 	for {
-		// What is buffered comes first: it may be all that is missing.
+		// Buffered records come first: they may be all that is missing.
 		if len(live.records) == 0 && live.behind.Load() {
 			if err := catchUp(metrics.CauseBehind); err != nil {
 				return err
@@ -131,7 +130,7 @@ func (l *Live) listen(ctx context.Context, session string, live *follower, at st
 				if err := catchUp(metrics.CauseGap); err != nil {
 					return err
 				}
-			case r.Kind == eventlog.KindFact && r.Type == wire.ErasedType: // as isErased
+			case r.Kind == eventlog.KindFact && r.Type == wire.ErasedType: // a fence, see wire.IsErased
 				return eventlog.ErrSessionNotFound
 			default:
 				if !yield(r.Record, nil) {
@@ -148,7 +147,7 @@ func (l *Live) listen(ctx context.Context, session string, live *follower, at st
 	}
 }
 
-// catchUpLive is CatchUp for a reader of what is live.
+// catchUpLive is CatchUp for a follower of live records.
 func (l *Live) catchUpLive(ctx context.Context, session string, live *follower, cause string, at *store.Cursor, yield func(eventlog.Record, error) bool) error {
 	live.behind.Store(false)
 	read, err := l.CatchUp(ctx, session, at, yield)
@@ -156,8 +155,8 @@ func (l *Live) catchUpLive(ctx context.Context, session string, live *follower, 
 	return err
 }
 
-// CatchUp hands out what the log has after a follower's cursor, which it moves,
-// and returns how many records those are.
+// CatchUp yields the log's records after a follower's cursor, which it moves, and returns
+// how many there were.
 func (l *Live) CatchUp(ctx context.Context, session string, at *store.Cursor, yield func(eventlog.Record, error) bool) (n int, err error) {
 	for r, err := range l.WithPayloads(ctx, session, l.ReadFrom(ctx, session, *at, 0)) {
 		if err != nil {

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// feedBuffer is how many messages of a session may wait for this node to
-	// hand them out. More are dropped and read from the log again.
+	// feedBuffer is how many messages of a session may wait in this node. Further ones
+	// are dropped, and followers read them from the log.
 	feedBuffer = 64
-	// readerBuffer is how many records a reader may leave unread. More are
-	// not kept for it: it reads them from the log.
+	// readerBuffer is how many records may wait for one follower. It reads further ones
+	// from the log.
 	readerBuffer = 64
 )
 
-// hub hands the live records of a partition's sessions to this node's readers: one
-// subscription a session, however many follow it.
+// hub passes the live records of a partition's sessions to this node's followers, with
+// one subscription per session.
 type hub struct {
 	log       *store.Store
 	partition int
@@ -36,29 +36,29 @@ type hub struct {
 	known         uint64                   // the partition's last sequence, as of the last check
 }
 
-// subscription is the subscription of one session.
+// subscription is the subscription to one session.
 type subscription struct {
 	session string
 	ready   chan struct{} // closed when the server knows the subscription, or err is set
 	err     error
-	stop    chan struct{} // closed when the last reader has left
+	stop    chan struct{} // closed when the last follower has left
 	sub     *nats.Subscription
 	live    chan *nats.Msg
-	last    atomic.Uint64 // the last record that came live
+	last    atomic.Uint64 // the last live record
 	check   feedCheck
-	// delivered is the last record that deliver has handed out.
+	// delivered is the last record that deliver has passed on.
 	delivered atomic.Uint64
 
 	mu        sync.Mutex
 	followers map[*follower]struct{}
 }
 
-// follower is a follower's place at a feed. It never holds up the feed: what
-// does not fit is left out, and behind says so.
+// follower is one follower of a subscription. It never delays the subscription: a record
+// that does not fit its buffer is dropped, and behind is set.
 type follower struct {
 	records chan *liveRecord
-	behind  atomic.Bool   // there is more in the log than came through records
-	wake    chan struct{} // tells a waiting reader to look at behind
+	behind  atomic.Bool   // the log has records that were not put into records
+	wake    chan struct{} // wakes a waiting follower to check behind
 }
 
 // liveRecord is a record and its predecessor's sequence.
@@ -73,8 +73,8 @@ func newHub(l *store.Store, partition int) *hub {
 
 func (l *Live) hubOf(session string) *hub { return l.hubs[l.PartitionOf(session)] }
 
-// join returns a reader of everything that the session gets from now on. The
-// caller leaves with the returned function.
+// join returns a follower that receives everything from now on. The caller leaves with
+// the returned function.
 func (h *hub) join(ctx context.Context, session string) (*follower, func(), error) {
 	r := &follower{records: make(chan *liveRecord, readerBuffer), wake: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -122,15 +122,15 @@ func (h *hub) leave(f *subscription, r *follower) {
 	}
 }
 
-// drop removes a feed that is there. The caller has the lock.
+// drop removes a subscription. The caller holds the lock.
 func (h *hub) drop(f *subscription) {
 	delete(h.subscriptions, f.session)
 	h.log.Metrics.Subscribed(-1)
 }
 
-// open subscribes and has run do the rest, in a goroutine of its own: what
-// talks to the server needs a deep stack, and there is one run a session. A
-// feed that can't subscribe takes no more readers.
+// open subscribes, and starts run in a goroutine: requests to the server need a deep
+// stack, and there is one run per session. A subscription that fails accepts no more
+// followers.
 func (h *hub) open(f *subscription) {
 	err := h.subscribe(f)
 	if err == nil && !h.log.Spawn(func() { h.run(f) }) {
@@ -148,18 +148,18 @@ func (h *hub) open(f *subscription) {
 	close(f.ready)
 }
 
-// run hands out until the last reader has left.
+// run passes records on until the last follower has left.
 func (h *hub) run(f *subscription) {
 	defer f.sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
 	h.mu.Lock()
-	f.check = feedCheck{mark: h.known, asked: time.Now()} // readers read from the log what precedes
+	f.check = feedCheck{mark: h.known, asked: time.Now()} // followers read earlier records from the log
 	h.mu.Unlock()
 	back := h.log.Reconnected()
 	close(f.ready)
 	dropped := 0
 	for {
-		// The client drops what comes in while the buffer is full. If these
-		// were the last messages, no later one shows the gap.
+		// The client drops messages that arrive while the buffer is full. If they were
+		// the last ones, no later message shows the gap.
 		if len(f.live) == 0 {
 			if n, err := f.sub.Dropped(); err == nil && n != dropped {
 				dropped = n
@@ -170,21 +170,21 @@ func (h *hub) run(f *subscription) {
 		case m := <-f.live:
 			r, err := wire.RecordOf(m.Header, m.Data)
 			if err != nil {
-				f.allBehind() // whatever that was, the log knows better
+				f.allBehind() // not a log's message; followers read the log
 				continue
 			}
 			if r.Sequence <= f.delivered.Load() {
-				continue // it is this node's own
+				continue // this node has appended it
 			}
 			f.last.Store(r.Sequence)
 			if r.Blob != "" {
 				f.allBehind() // each fetches it when it gets there
 				continue
 			}
-			r.Entry = r.DecodeOnce() // for all readers
+			r.Entry = r.DecodeOnce() // once for all followers
 			f.handOut(&liveRecord{Record: r.Record, previous: wire.LastSequence(m.Header)})
 		case <-back:
-			back = h.log.Reconnected() // first: the next one may come meanwhile
+			back = h.log.Reconnected() // first, since the next reconnect may come meanwhile
 			f.allBehind()
 		case <-f.stop:
 			return
@@ -208,7 +208,7 @@ func (h *hub) subscribe(f *subscription) error {
 	return nil
 }
 
-// deliver hands an append of this node to its followers of the session, and returns how
+// deliver passes an append of this node to its followers of the session, and returns how
 // many subscriptions they share: none or one.
 func (h *hub) deliver(a *store.PendingAppend, last uint64, now time.Time) (subscriptions int) {
 	h.mu.Lock()
@@ -249,7 +249,7 @@ func (f *subscription) handOut(r *liveRecord) {
 	}
 }
 
-// allBehind sends all readers to the log.
+// allBehind makes all followers read from the log.
 func (f *subscription) allBehind() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/helixd/helixd/integration/deployment"
 )
 
-// On three replicas a follower hears of a last record whose live message was lost
-// while the stream changed its leader.
+// On three replicas a follower receives a last record whose live message was lost while
+// the stream changed its leader.
 func TestALostLastRecordIsFoundAfterALeaderChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster takes its time")

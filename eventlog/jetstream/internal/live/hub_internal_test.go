@@ -19,8 +19,8 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// A follower that does not read while more arrives than it buffers hears of
-// the rest at once, although nothing comes behind it: it needs no idle check.
+// A follower that does not read while more arrives than it buffers receives the rest at
+// once, although no later record arrives: it needs no idle check.
 func TestFollowerCatchesUpWithDropped(t *testing.T) {
 	t.Parallel()
 	l := openUnchecked(t, link.Options{})
@@ -34,7 +34,7 @@ func TestFollowerCatchesUpWithDropped(t *testing.T) {
 		switch seen {
 		case 1:
 			last = storetest.Appended(t, l, "s", last, storetest.TextEntries("live", 1))
-		case 2: // now it is live and stands still
+		case 2: // now it is live and blocked
 			for range n / 100 {
 				last = storetest.Appended(t, l, "s", last, storetest.TextEntries("x", 100))
 			}
@@ -45,7 +45,8 @@ func TestFollowerCatchesUpWithDropped(t *testing.T) {
 	}
 }
 
-// deafened follows the session "s", and has this node hear nothing of it.
+// deafened follows the session "s", and makes this node receive none of its live
+// messages.
 func deafened(t *testing.T, l *followed, from uint64) (heard <-chan eventlog.Record) {
 	records := make(chan eventlog.Record, 10)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -67,9 +68,9 @@ func deafened(t *testing.T, l *followed, from uint64) (heard <-chan eventlog.Rec
 	return records
 }
 
-// The live message of a session's last record is lost, without a reconnect: as when
-// a leader dies before it republishes it, or a route between two servers breaks. A
-// check finds it, however long the session was silent; the second one at the latest.
+// The live message of a session's last record is lost without a reconnect, as when a
+// leader dies before it republishes it, or a route between two servers breaks. A check
+// finds it, however long the session was silent; the second one at the latest.
 func TestALostLastRecordIsFound(t *testing.T) {
 	t.Parallel()
 	require.Less(t, 2*checkEvery, 2*time.Second)
@@ -103,8 +104,8 @@ func TestALostLastRecordIsFound(t *testing.T) {
 	}
 }
 
-// Of a session that is erased while its followers hear nothing there is no newer
-// record. They learn of it within a minute.
+// An erased session has no newer record. If its followers miss the live message, they
+// notice the erasure within a minute.
 func TestALostErasureIsFound(t *testing.T) {
 	t.Parallel()
 	l := openUnchecked(t, link.Options{})
@@ -115,7 +116,7 @@ func TestALostErasureIsFound(t *testing.T) {
 	_, err := l.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	h.mu.Lock()
-	if f := h.subscriptions["s"]; f != nil { // else its follower has heard already
+	if f := h.subscriptions["s"]; f != nil { // otherwise its follower has received it already
 		f.check.asked = time.Now().Add(-askEvery)
 	}
 	h.mu.Unlock()
@@ -124,9 +125,9 @@ func TestALostErasureIsFound(t *testing.T) {
 	require.False(t, open)
 }
 
-// What a check of many silent sessions costs: one request where the partition is
-// silent, and one more for each 200 of them where it is not, or three where a purge
-// has left nothing of them in the log.
+// The cost of a check of many silent sessions: one request if the partition is silent;
+// otherwise one more for each 200 of them, or three if a purge has left none of their
+// records in the log.
 func TestAChecksCost(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -153,8 +154,8 @@ func aChecksCost(t *testing.T, perMany uint64) {
 	other := storetest.Appended(t, l, "other", 0, storetest.TextEntries("x", 1))
 	h.check()
 	h.check()
-	// The log's own upkeep uses the connection, too, every few seconds: the least
-	// of some counts is without it.
+	// The log's own maintenance also uses the connection every few seconds: the least of
+	// some counts is without it.
 	requests := func(before func()) uint64 {
 		least := uint64(math.MaxUint64)
 		for range 5 {
@@ -172,8 +173,8 @@ func aChecksCost(t *testing.T, perMany uint64) {
 	require.EqualValues(t, 1, requests(silent))
 }
 
-// While there is no connection a check asks nothing: what it asked would wait in the
-// client's buffer, which appends need, and go to the server all at once.
+// Without a connection a check sends nothing: requests would wait in the client's buffer,
+// which appends need, and go to the server all at once.
 func TestNothingIsCheckedWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
@@ -192,8 +193,8 @@ func TestNothingIsCheckedWithoutAConnection(t *testing.T) {
 	require.Equal(t, before, nc.Stats().OutMsgs)
 }
 
-// What was lost before a reconnect is found after it, also where one follows
-// another.
+// Messages that were lost before a reconnect are found after it, also if one reconnect
+// follows another.
 func TestEveryReconnectIsHandled(t *testing.T) {
 	t.Parallel()
 	l := openUnchecked(t, link.Options{})

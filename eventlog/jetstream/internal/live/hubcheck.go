@@ -16,29 +16,29 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// A live record that is lost shows when the next one names it, but for the last
-// one: a leader that dies after it has stored a record does not republish it, and
-// what is between two servers is lost with their connection. So a hub asks the
-// partition's leader for its last sequence, in one request for all sessions. Only
-// if that has moved it asks for those records of the silent sessions that are newer
-// than what is known of them, 200 sessions in a request. A silent session in a
-// silent partition costs nothing.
+// A lost live record is noticed when the next one names it. For the last one that does
+// not help: a leader that dies after it has stored a record does not republish it, and
+// messages between two servers are lost with their connection. So a hub asks the
+// partition's leader for its last sequence, in one request for all sessions. Only if that
+// has moved, it requests those records of the silent sessions that are newer than the
+// known ones, 200 sessions per request. A silent session in a silent partition costs
+// nothing.
 const (
-	// CheckEvery leaves room for two rounds within 2 s: the first one finds that
-	// a session is silent.
+	// checkEvery leaves room for two rounds within 2 s: the first one finds that a
+	// session is silent.
 	checkEvery = 750 * time.Millisecond
 	// checkTimeout bounds a round; an election takes several.
 	checkTimeout = 2 * time.Second
-	// checkSessions is for how many sessions one request asks.
+	// checkSessions is how many sessions one request covers.
 	checkSessions = 200
-	// askEvery is how often a silent session is asked for its head: of one that
-	// was erased there is no record that could be newer.
+	// askEvery is how often the head of a silent session is requested: an erased session
+	// has no record that could be newer.
 	askEvery = time.Minute
 )
 
-// feedCheck is what checks know of a feed. The hub's lock guards it.
+// feedCheck is the checks' state of a subscription. The hub's lock guards it.
 type feedCheck struct {
-	mark  uint64 // up to where nothing is lost: readers have it, or were sent to the log
+	mark  uint64 // nothing up to here is lost: followers have it, or read the log
 	seen  uint64 // the last live record, as of the last round
 	asked time.Time
 }
@@ -57,10 +57,10 @@ func (h *hub) watch() {
 	}
 }
 
-// check is one round. What can't be answered now is asked in the next one.
+// check is one round. A request that fails is repeated in the next round.
 func (h *hub) check() {
 	silent := h.silent()
-	if len(silent) == 0 || !h.log.Conn.IsConnected() { // a reconnect sends all to the log
+	if len(silent) == 0 || !h.log.Conn.IsConnected() { // after a reconnect all followers read the log
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
@@ -79,8 +79,8 @@ func (h *hub) check() {
 	}
 }
 
-// silent returns the feeds that nothing has come to since the last round. A later
-// record of the others shows what they have missed.
+// silent returns the subscriptions to which nothing has come since the last round. For
+// the others a later record shows what they have missed.
 func (h *hub) silent() (silent []*subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,12 +99,12 @@ func (h *hub) silent() (silent []*subscription) {
 	return silent
 }
 
-// stale reports whether the session is to be asked for its head. The caller has
-// the hub's lock.
+// stale reports whether the session's head must be requested. The caller holds the hub's
+// lock.
 func (f *subscription) stale() bool { return time.Since(f.check.asked) >= askEvery }
 
-// checkSome sends the readers of feeds to the log whose session has a record
-// behind what is known. The feeds are sorted by that.
+// checkSome makes the followers of subscriptions read the log if the session has a record
+// after the known ones. The subscriptions are sorted by that.
 func (h *hub) checkSome(ctx context.Context, feeds []*subscription, last uint64) {
 	subjects, bySubject := make([]string, len(feeds)), map[string]*subscription{}
 	for i, f := range feeds {
@@ -116,8 +116,8 @@ func (h *hub) checkSome(ctx context.Context, feeds []*subscription, last uint64)
 	h.mu.Unlock()
 	messages, end, err := h.lastRecords(ctx, subjects, from)
 	if err == nil && wire.First(end, wire.HeaderUpTo) == "" {
-		// The log has nothing of these sessions: a purge has removed it. With the
-		// session of the last record the answer says up to where it is.
+		// The log has no message of these sessions: a purge has removed them. If the
+		// request includes the session of the last record, the answer has a sequence.
 		if m, merr := h.log.MessageAt(ctx, layout.LogStream(h.partition), last); merr == nil {
 			messages, end, err = h.lastRecords(ctx, append(subjects, m.Subject), from)
 		}
@@ -125,9 +125,9 @@ func (h *hub) checkSome(ctx context.Context, feeds []*subscription, last uint64)
 	if err != nil {
 		return
 	}
-	// Any replica may have answered, and says up to where it is.
+	// Any replica may have answered, and states up to which sequence.
 	upTo, err := strconv.ParseUint(wire.First(end, wire.HeaderUpTo), 10, 64)
-	none := err != nil // it has not the last record either: each session is asked for its head
+	none := err != nil // it lacks the last record, too: request the head of each session
 	cut := !none && wire.First(end, wire.HeaderPending) != "0"
 	newest := map[*subscription]uint64{}
 	for _, m := range messages {
@@ -159,7 +159,7 @@ func (h *hub) checkSome(ctx context.Context, feeds []*subscription, last uint64)
 	}
 }
 
-// lastRecords asks for the last records of subjects, as far as they are not before from.
+// lastRecords requests the last records of subjects that are not before from.
 func (h *hub) lastRecords(ctx context.Context, subjects []string, from uint64) ([]*nats.Msg, nats.Header, error) {
 	return h.log.GetMany(ctx, layout.LogStream(h.partition), len(subjects), map[string]any{
 		"multi_last": subjects, "seq": from, "max_bytes": link.PageBytes,

@@ -16,9 +16,10 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// TestAPayloadOfAnErasedSessionIsNotReliedOn: a part of a large payload is stored when its session
-// was erased and created again. The next append has the same payload. The part is then removed, by
-// its sender or with the erasure's mark, and the append keeps its payload.
+// TestAPayloadOfAnErasedSessionIsNotReliedOn: a part of a blob is stored after its
+// session was erased and created again. The next append has the same payload. The part is
+// then removed, by its sender or with the erasure's mark, and the append keeps its
+// payload.
 func TestAPayloadOfAnErasedSessionIsNotReliedOn(t *testing.T) {
 	t.Parallel()
 	large := storetest.TextEntries("x", 1)
@@ -57,8 +58,9 @@ func TestAPayloadOfAnErasedSessionIsNotReliedOn(t *testing.T) {
 	}
 }
 
-// TestAnAppendThatFailsReopensNoErasure: an erasure, which is done, has removed the parts that the
-// append stored. So there is nothing to overwrite, which the servers would have to report again.
+// TestAnAppendThatFailsReopensNoErasure: an erasure that is done has removed the parts
+// that the append stored. So there is nothing to overwrite, which the servers would have
+// to report again.
 func TestAnAppendThatFailsReopensNoErasure(t *testing.T) {
 	t.Parallel()
 	l, _ := openSyncing(t, t.TempDir())
@@ -88,8 +90,9 @@ func TestAnAppendThatFailsReopensNoErasure(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// TestAnAppendToAForgottenSessionStoresNoPayload: it is to follow a record of a session that was
-// erased, and the erasure's mark is gone: nobody would look for the payload of a sender that dies.
+// TestAnAppendToAForgottenSessionStoresNoPayload: it follows a record of a session that
+// was erased, and the erasure's mark is gone. If its sender died, nothing would look for
+// the payload.
 func TestAnAppendToAForgottenSessionStoresNoPayload(t *testing.T) {
 	t.Parallel()
 	large := storetest.TextEntries("x", 1)

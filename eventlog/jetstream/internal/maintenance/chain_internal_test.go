@@ -18,14 +18,14 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// openUnsealed is a log that seals only when it is told to, and to which what
-// othersWrite is far.
+// openUnsealed returns a log that seals only on request, and for which the records of
+// othersWrite are far apart.
 func openUnsealed(t *testing.T) *Maintenance {
 	t.Helper()
 	return openLogAs(t, link.WithTuning(t.Context(), link.Tuning{Far: store.FewSequences}), link.Options{Durability: "interval=1h0m0s"})
 }
 
-// othersWrite puts more between two records of a session than is read through.
+// othersWrite puts more records between two records of a session than a read scans.
 func othersWrite(t *testing.T, l *Maintenance) {
 	t.Helper()
 	head, err := l.Head(t.Context(), "other")
@@ -35,7 +35,7 @@ func othersWrite(t *testing.T, l *Maintenance) {
 	storetest.Appended(t, l, "other", head, slices.Repeat(storetest.TextEntries("other", 1), 2*store.FewSequences))
 }
 
-// asked returns what a function asks the partition's streams for.
+// asked returns the requests that a function sends to the partition's streams.
 func asked(t *testing.T, l *Maintenance, f func()) []string {
 	t.Helper()
 	questions := make(chan *nats.Msg, 10_000)
@@ -54,9 +54,9 @@ func asked(t *testing.T, l *Maintenance, f func()) []string {
 	return all
 }
 
-// TestASessionThatWaitedCostsNothingOfWhatOthersWrote: the server, asked for the
-// next of a subject behind some sequence, would load every block up to it.
-func TestASessionThatWaitedCostsNothingOfWhatOthersWrote(t *testing.T) {
+// TestASessionThatWaitedReadsNoBlocksOfOthers: for a subject's next message after some
+// sequence, the server would load every block up to it.
+func TestASessionThatWaitedReadsNoBlocksOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
 		t.Run(fmt.Sprint("sealed=", sealed), func(t *testing.T) {
@@ -102,9 +102,9 @@ func TestASessionThatWaitedCostsNothingOfWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// TestMoreThanAPageFarApartIsWhole: what is not looked for from behind comes
-// before it, also where a purge has been.
-func TestMoreThanAPageFarApartIsWhole(t *testing.T) {
+// TestMoreThanAPageFarApartIsComplete: records that are not read backwards come before
+// those that are, also after a purge.
+func TestMoreThanAPageFarApartIsComplete(t *testing.T) {
 	t.Parallel()
 	l := openUnsealed(t)
 	want := storetest.TextEntries("x", 3*link.PageRecords)
@@ -133,8 +133,8 @@ func TestMoreThanAPageFarApartIsWhole(t *testing.T) {
 	storetest.RequireRecords(t, l, "s", append(want, more...))
 }
 
-// TestARecordThatIsMissingFarAwayIsSeen: a read that goes back from the head
-// meets the gap, and tells of it.
+// TestARecordThatIsMissingFarAwayIsSeen: a read that goes back from the head finds the
+// gap, and reports it.
 func TestARecordThatIsMissingFarAwayIsSeen(t *testing.T) {
 	t.Parallel()
 	l := openUnsealed(t)
@@ -148,8 +148,8 @@ func TestARecordThatIsMissingFarAwayIsSeen(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrIncomplete)
 }
 
-// TestAForeignMessageFarAwayIsRead: it names no predecessor, so that nothing
-// leads further back.
+// TestAForeignMessageFarAwayIsRead: it names no predecessor, so that the read can't go
+// further back from it.
 func TestAForeignMessageFarAwayIsRead(t *testing.T) {
 	t.Parallel()
 	l := openUnsealed(t)
@@ -164,9 +164,8 @@ func TestAForeignMessageFarAwayIsRead(t *testing.T) {
 	storetest.RequireRecords(t, l, "s", want)
 }
 
-// TestAReplicaThatHasItNotLeavesTheAnswerToTheLeader: no direct get is answered
-// here.
-func TestAReplicaThatHasItNotLeavesTheAnswerToTheLeader(t *testing.T) {
+// TestAReplicaThatLagsLeavesTheAnswerToTheLeader: no direct get is answered here.
+func TestAReplicaThatLagsLeavesTheAnswerToTheLeader(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	last := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
@@ -194,7 +193,7 @@ func TestTheLastSegmentLeadsToAll(t *testing.T) {
 	var s *wire.Segment
 	var all []wire.SegmentRef
 	for i := range 2*wire.DirectorySize + 5 {
-		at := uint64(i) // of the one before
+		at := uint64(i) // the sequence of the one before
 		s = s.Next(at)
 		s.Records = []wire.Stored{{Record: eventlog.Record{Sequence: uint64(10 * (i + 1)), Entry: storetest.TextEntry(i)}, Previous: s.Previous, Linked: true}}
 		raw, err := s.Pack()
@@ -213,7 +212,7 @@ func TestTheLastSegmentLeadsToAll(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got)
 
-	// Retention removes the oldest first, with what they name.
+	// Retention removes the oldest first, with the segments that they name.
 	for _, ref := range all[:wire.DirectorySize] {
 		require.NoError(t, l.Remove(t.Context(), layout.SegmentStream(0), ref.At))
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
-// compare checks that the session's segments hold, unchanged, every record
-// that the log has below a sequence, and returns how many those are. The error
-// is ErrDamaged where they differ.
+// compare checks that the session's segments have, unchanged, every record that the log
+// has below a sequence, and returns how many those are. The error is ErrDamaged if they
+// differ.
 func (l *Maintenance) compare(ctx context.Context, session string, below uint64) (int, error) {
 	records, err := l.logRecords(ctx, session, 0)
 	if err != nil {
@@ -36,7 +36,7 @@ func (l *Maintenance) compare(ctx context.Context, session string, below uint64)
 			return count, err
 		}
 		if !ok || !wire.Same(r, s) {
-			// Not so where it is being erased: its records go first.
+			// Unless the session is being erased: its records go first.
 			if there, err := l.InLog(ctx, session, r.Sequence); err != nil || !there {
 				return count, err
 			}
@@ -47,8 +47,8 @@ func (l *Maintenance) compare(ctx context.Context, session string, below uint64)
 	return count, nil
 }
 
-// logRecords yields what the log stream itself has of a session behind from;
-// it does not look for gaps.
+// logRecords yields the records after from that the log stream itself has of a session;
+// it does not check for gaps.
 func (l *Maintenance) logRecords(ctx context.Context, session string, from uint64) (iter.Seq2[wire.Stored, error], error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *Maintenance) logRecords(ctx context.Context, session string, from uint6
 	}, nil
 }
 
-// segmentRecords yields what the segments have of a session behind from.
+// segmentRecords yields the records after from that the segments have of a session.
 func (l *Maintenance) segmentRecords(ctx context.Context, session string, from uint64) iter.Seq2[wire.Stored, error] {
 	return func(yield func(wire.Stored, error) bool) {
 		stopped := false

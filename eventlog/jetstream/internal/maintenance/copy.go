@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// batchPatience is how long Ends waits for the rest of an atomic batch: a
-// server stores it at once.
+// batchPatience is how long Ends waits for the rest of an atomic batch: a server stores a
+// batch at once.
 const batchPatience = 10 * time.Second
 
 // Ends implements eventlog.Copier. It asks the streams' leaders.
@@ -30,9 +30,9 @@ func (l *Maintenance) Ends(ctx context.Context) ([]uint64, error) {
 	return ends, nil
 }
 
-// end returns a partition's last sequence, which is that of a whole append: a
-// server stores the messages of an atomic batch one after the other, and may
-// tell of its state meanwhile.
+// end returns a partition's last sequence, which is that of a complete append: a server
+// stores the messages of an atomic batch one after the other, and may report its state
+// meanwhile.
 func (l *Maintenance) end(ctx context.Context, p int) (uint64, error) {
 	for began := time.Now(); ; {
 		last, err := l.LastOf(ctx, layout.LogStream(p))
@@ -62,11 +62,11 @@ func (l *Maintenance) Copy(ctx context.Context, session string, upTo uint64) (fl
 	if err != nil {
 		return 0, nil, err
 	}
-	if upTo == 0 { // which a read takes for the head
+	if upTo == 0 { // a read would take 0 for the head
 		return 0, func(func(eventlog.Copied, error) bool) {}, nil
 	}
-	// Behind the head: what retention removes from now on is missed by the
-	// read, which then fails.
+	// After the head: if retention removes more from now on, the read misses it and
+	// fails.
 	if floor, err = l.Floor(ctx, session); err != nil {
 		return 0, nil, err
 	}
@@ -90,9 +90,9 @@ func (l *Maintenance) Copy(ctx context.Context, session string, upTo uint64) (fl
 	}, nil
 }
 
-// endsWith proves that last is the session's last record up to upTo. The read
-// itself takes the first record of a session that was erased and created again
-// meanwhile for the one behind.
+// endsWith proves that last is the session's last record up to upTo. The read alone could
+// mistake the first record of a session that was erased and created again meanwhile for
+// the next one.
 func (l *Maintenance) endsWith(ctx context.Context, session string, last, head, upTo uint64) error {
 	if head <= upTo {
 		if last != head {
@@ -102,7 +102,7 @@ func (l *Maintenance) endsWith(ctx context.Context, session string, last, head, 
 	}
 	for r, err := range l.ReadStored(ctx, session, last, 0) {
 		if err == nil && r.Linked && r.Previous != last {
-			err = fmt.Errorf("%w: %d was appended behind %d, the copy ends with %d", eventlog.ErrIncomplete, r.Sequence, r.Previous, last)
+			err = fmt.Errorf("%w: %d was appended after %d, the copy ends with %d", eventlog.ErrIncomplete, r.Sequence, r.Previous, last)
 		}
 		return err
 	}

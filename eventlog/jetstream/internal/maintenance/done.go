@@ -18,33 +18,34 @@ import (
 )
 
 const (
-	// marksAtOnce is how many marks are asked for in one request.
+	// marksAtOnce is how many marks one request asks for.
 	marksAtOnce = 200
-	// forgetBudget bounds how long each call of FinishErasures removes marks of erasures that
-	// were done long ago: each costs the server a block. The others wait for the next calls.
+	// forgetBudget bounds how long each call of FinishErasures removes marks of erasures
+	// that were done long ago: each costs the server a block. The next calls remove the
+	// others.
 	forgetBudget = time.Second
 	// forgetRetry is the pause before a mark is tried again that could not be removed.
 	forgetRetry = time.Minute
 )
 
-// doneMark is what a node remembers of a mark that says done.
+// doneMark is what a node keeps of a mark in state done.
 type doneMark struct {
 	partition int
 	session   string
-	due       time.Time // when it is to be removed
-	parts     uint64    // up to here it was looked for late parts of large payloads
+	due       time.Time // when it must be removed
+	parts     uint64    // blobs were checked for late parts up to here
 }
 
-// doneMarks remembers which marks say that their erasures are done, so that a node that
-// finishes erasures need not ask for each of them again. It is bounded by the marks.
+// doneMarks keeps which marks are in state done, so that a node that finishes erasures
+// need not read each of them again. It is bounded by the number of marks.
 type doneMarks struct {
 	mu sync.Mutex
 	of map[int]map[string]doneMark // by partition and session
 }
 
-// others forgets what is no longer so, and returns the sessions whose marks have to be asked
-// for, of those with so many messages on the mark's subject. A mark that says done is one
-// message, and each change adds one.
+// others drops entries that are no longer true, and returns the sessions whose marks must
+// be read; marks has the number of messages on each mark's subject. A mark in state done
+// is one message, and each change adds one.
 func (d *doneMarks) others(p int, marks map[string]uint64) (sessions []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,21 +65,21 @@ func (d *doneMarks) others(p int, marks map[string]uint64) (sessions []string) {
 	return sessions
 }
 
-// add remembers a mark.
+// add keeps a mark.
 func (d *doneMarks) add(m doneMark) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.of[m.partition][m.session] = m
 }
 
-// drop forgets a mark.
+// drop removes a mark.
 func (d *doneMarks) drop(m doneMark) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.of[m.partition], m.session)
 }
 
-// due returns the marks that are to be removed, the longest due first.
+// due returns the marks that must be removed, the longest due first.
 func (d *doneMarks) due(now time.Time) (due []doneMark) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,9 +91,10 @@ func (d *doneMarks) due(now time.Time) (due []doneMark) {
 	return due
 }
 
-// undone returns those of a partition's sessions whose marks don't say done, or could not be
-// read here. It asks for many at once; a replica that lags knows an older mark, of an erasure
-// that has ended, only if another one has begun since, which adds messages.
+// undone returns those of a partition's sessions whose marks are not in state done, or
+// could not be read here. It reads many at once. A replica that lags returns an older
+// mark, of an erasure that has ended, only if another one has begun since, which adds
+// messages.
 func (l *Maintenance) undone(ctx context.Context, p int, sessions []string, marks map[string]uint64) (undone []string) {
 	var single []string
 	for _, session := range sessions {
@@ -115,7 +117,8 @@ func (l *Maintenance) undone(ctx context.Context, p int, sessions []string, mark
 	return undone
 }
 
-// dueTimes returns when the marks are to be removed of those sessions whose erasures are done.
+// dueTimes returns, for those of the sessions whose erasures are done, when their marks
+// must be removed.
 func (l *Maintenance) dueTimes(ctx context.Context, p int, sessions []string) (due map[string]time.Time, err error) {
 	bySubject := map[string]string{}
 	for _, session := range sessions {
@@ -139,7 +142,7 @@ func (l *Maintenance) dueTimes(ctx context.Context, p int, sessions []string) (d
 	return due, err
 }
 
-// forgetDue removes marks that are due, one at least, for as long as the budget allows.
+// forgetDue removes marks that are due, at least one, for as long as the budget allows.
 func (l *Maintenance) forgetDue(ctx context.Context, now time.Time) error {
 	var failed []error
 	began := time.Now()
@@ -168,9 +171,10 @@ func (l *Maintenance) forgetDue(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// forgetDone removes the mark of an erasure that was done long ago, and before that what
-// arrived after it and nobody has looked at. If the time is out before all parts of large
-// payloads were looked at, it returns the last one that was; it begins after parts.
+// forgetDone removes the mark of an erasure that was done long ago, and before that
+// everything that arrived after it and was not read since. It checks the parts of blobs
+// after parts. If the time ends before all were checked, it returns the last one that
+// was.
 func (l *Maintenance) forgetDone(ctx context.Context, session string, parts uint64, now, until time.Time) (uint64, error) {
 	e, err := l.ErasingOf(ctx, session)
 	if err != nil || !e.Done || now.Sub(e.Time) < store.DoneFor {
@@ -186,15 +190,15 @@ func (l *Maintenance) forgetDone(ctx context.Context, session string, parts uint
 		return parts, err
 	}
 	again, err := l.ErasingOf(ctx, session)
-	if err != nil || again.At != e.At { // something was there, which is to be overwritten first
+	if err != nil || again.At != e.At { // something was found, and must be overwritten first
 		return 0, err
 	}
 	return 0, l.ForgetErasing(ctx, session, e)
 }
 
-// eraseLateBlobs removes parts of large payloads that were sent before a session's fence and
-// stored after its erasure had looked for them. Each part is loaded, which takes its time: if
-// that is out, eraseLateBlobs returns the last part that it has looked at, else 0.
+// eraseLateBlobs removes parts of blobs that were sent before a session's fence and
+// stored after its erasure had looked for them. It loads each part, which takes time: if
+// that ends, it returns the last part that it has checked, else 0.
 func (l *Maintenance) eraseLateBlobs(ctx context.Context, session string, fence, after uint64, until time.Time) (uint64, error) {
 	for at := after; ; {
 		m, err := l.LeaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": l.BlobPrefix(session) + ">"})

@@ -19,7 +19,7 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// finishAt does at a time what there is to do for the mark of an erasure.
+// finishAt does everything that is due at a time for the mark of an erasure.
 func finishAt(ctx context.Context, l *Maintenance, session string, now time.Time) error {
 	if _, err := l.finishErasure(ctx, session, true); err != nil {
 		return err
@@ -44,10 +44,11 @@ func markedDone(t *testing.T, l *Maintenance, n int) func() int {
 	}
 }
 
-// TestDoneErasuresDoNotKeepOthersWaiting: a node that has just started finds an erasure that has not
-// ended beside many marks of those that were done long ago. It does not ask for each of them, neither
-// then nor later, and removes them when all else is done, for as long as its budget allows.
-func TestDoneErasuresDoNotKeepOthersWaiting(t *testing.T) {
+// TestDoneErasuresDoNotDelayOthers: a node that has just started finds an unfinished
+// erasure among many marks of those that were done long ago. It does not read each of
+// them, neither then nor later, and removes them after everything else, for as long as
+// its budget allows.
+func TestDoneErasuresDoNotDelayOthers(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	const done = 2*marksAtOnce + 50
@@ -86,7 +87,8 @@ func TestDoneErasuresDoNotKeepOthersWaiting(t *testing.T) {
 	require.Zero(t, left())
 }
 
-// TestAnErasureOfAnIDThatIsKnownToBeDone: its session was created and is to be erased again.
+// TestAnErasureOfAnIDThatIsKnownToBeDone: its session was created again and must be
+// erased again.
 func TestAnErasureOfAnIDThatIsKnownToBeDone(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -125,8 +127,8 @@ func TestAMarkThatCannotBeRemovedKeepsNoOtherOne(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrDamaged)
 }
 
-// TestLatePartsAmongManyAreFound: a session that was created again has parts of large payloads, and
-// after these is one that is of the session that was erased. A mark stays until all were looked at.
+// TestLatePartsAmongManyAreFound: a session that was created again has parts of blobs,
+// and after these is one of the erased session. A mark stays until all were checked.
 func TestLatePartsAmongManyAreFound(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -167,8 +169,8 @@ func TestLatePartsAmongManyAreFound(t *testing.T) {
 	storetest.RequireRecords(t, l, "s", large)
 }
 
-// TestAMarkThatWasNotTidiedIsRemoved: a node died when it had stored that an erasure is done, and had not
-// removed the mark's earlier messages.
+// TestAMarkThatWasNotTidiedIsRemoved: a node died after it had stored that an erasure is
+// done, and before it removed the mark's earlier messages.
 func TestAMarkThatWasNotTidiedIsRemoved(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})

@@ -9,8 +9,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 )
 
-// TestALogFindsItsServer: on a connection of a server that leaves the sync to it, a log waits for
-// the disk also if its options do not name that server.
+// TestALogFindsItsServer: on a connection to a server that leaves syncing to the log, the
+// log waits for the disk even if its options do not name that server.
 func TestALogFindsItsServer(t *testing.T) {
 	t.Parallel()
 	for _, group := range []bool{true, false} {

@@ -17,18 +17,19 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Maintenance erases sessions, and removes from the log what segments hold.
+// Maintenance seals, purges, trims and erases sessions. It may be used from many
+// goroutines.
 type Maintenance struct {
 	*segments
 	done      doneMarks
 	forgetFor time.Duration // forgetBudget
 
 	mu     sync.Mutex
-	leftAt time.Time // when markLeftBlobs was called
+	leftAt time.Time // when markLeftBlobs was last called
 }
 
-// Open opens the log on nc, but for what followers and read models get, see jetstream.Open.
-// ready are called before the log seals anything or grows.
+// Open opens the log on nc without followers and feeds, see jetstream.Open. It calls
+// ready before the log seals anything or grows.
 func Open(ctx context.Context, nc *nats.Conn, o link.Options, ready ...func(*Maintenance)) (_ *Maintenance, err error) {
 	conn, err := link.New(ctx, nc, o)
 	if err != nil {
@@ -75,10 +76,10 @@ func New(s *segments) *Maintenance {
 	return &Maintenance{segments: s, forgetFor: forgetBudget}
 }
 
-// Erase implements eventlog.Log. A message on helix.erased.<p>.<S> says that the
-// session is to be erased, see erasing. A record of type erased then fences it: it
-// is not found any more, and no append after another record succeeds. What is left
-// to do from then on, FinishErasures does if this call breaks off.
+// Erase implements eventlog.Log. A message on helix.erased.<p>.<S> marks the session as
+// to be erased, see store.Erasing. A record of type erased then fences it: it is not
+// found any more, and no append after another record succeeds. If this call is
+// interrupted from then on, FinishErasures does the rest.
 func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	ctx, err := l.Frees(ctx)
 	if err != nil {
@@ -86,7 +87,7 @@ func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasu
 	}
 	fence, err := l.wantFence(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
-		fence, err = l.Fenced(ctx, session) // it may have been fenced since it was looked for
+		fence, err = l.Fenced(ctx, session) // it may have been fenced since the first check
 	}
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.erased(ctx, session)
@@ -100,9 +101,9 @@ func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasu
 	return l.eraseTo(ctx, session, fence)
 }
 
-// eraseUnreadable erases a session whose last segment can't be unpacked, so that nobody knows its
-// head: all of it comes before the log's end, and is marked up to there. Errors: errDamaged, if
-// there is more of it that can't be read; the session stays wanted.
+// eraseUnreadable erases a session whose last segment can't be unpacked, so that its head
+// is unknown: everything of it is before the log's end, and is marked up to there.
+// Errors: ErrDamaged if more of it can't be read; the session stays wanted.
 func (l *Maintenance) eraseUnreadable(ctx context.Context, session string) (eventlog.Erasure, error) {
 	end, err := l.LastOf(ctx, layout.LogStream(l.PartitionOf(session)))
 	if err != nil {
@@ -121,7 +122,7 @@ func (l *Maintenance) eraseUnreadable(ctx context.Context, session string) (even
 	return l.erased(ctx, session)
 }
 
-// wantFence is fence behind a mark, so that the erasure goes on if this process ends.
+// wantFence is fence after a mark, so that the erasure continues if this process ends.
 func (l *Maintenance) wantFence(ctx context.Context, session string) (uint64, error) {
 	if at, err := l.Fenced(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return at, err
@@ -137,8 +138,9 @@ func (l *Maintenance) wantFence(ctx context.Context, session string) (uint64, er
 }
 
 // fence returns the sequence of the session's erased record, which it appends if no node
-// has, to the session that the mark names: meanwhile that one may have been erased, and the
-// id be in use again. Errors: ErrSessionNotFound, if the marked session is not there.
+// has. It fences the session that the mark names: meanwhile that one may have been
+// erased, and its id be in use again. Errors: ErrSessionNotFound if the marked session
+// does not exist.
 func (l *Maintenance) fence(ctx context.Context, session string) (uint64, error) {
 	held, release := ctx, func() {}
 	defer func() { release() }()
@@ -150,7 +152,7 @@ func (l *Maintenance) fence(ctx context.Context, session string) (uint64, error)
 		if err != nil {
 			return 0, err
 		}
-		// In this order: the append fails if the session at head is gone by then.
+		// In this order: the append fails if the session with this head is gone by then.
 		if wanted, err := l.wanted(ctx, session, head); err != nil {
 			return 0, err
 		} else if !wanted {
@@ -179,7 +181,8 @@ func (l *Maintenance) fence(ctx context.Context, session string) (uint64, error)
 	}
 }
 
-// wanted reports whether a mark says that the session with the given head is to be erased.
+// wanted reports whether a mark states that the session with the given head must be
+// erased.
 func (l *Maintenance) wanted(ctx context.Context, session string, head uint64) (bool, error) {
 	e, err := l.ErasingOf(ctx, session)
 	if err != nil || e.Head == 0 || e.Head == head {

@@ -16,15 +16,15 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 )
 
-// eraseRecords is how many unsealed records the session has that is erased.
+// eraseRecords is how many unsealed records the erased session has.
 const (
 	eraseRecords = 100_000
 	eraseWriters = 20
 )
 
-// BenchmarkEraseALongSession erases a session of 100,000 unsealed records, with the
-// files searched at the end, and says how long that takes and what it does to appends
-// of 20 other sessions, each of which appends every 10 ms.
+// BenchmarkEraseALongSession erases a session of 100,000 unsealed records and searches
+// the files afterwards. It reports how long that takes, and how it slows appends of 20
+// other sessions, each of which appends every 10 ms.
 func BenchmarkEraseALongSession(b *testing.B) {
 	for _, interval := range []time.Duration{0, time.Second} {
 		b.Run(fmt.Sprint("sync=", interval), func(b *testing.B) {

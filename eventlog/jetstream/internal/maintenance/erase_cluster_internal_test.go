@@ -77,14 +77,14 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 		}, time.Minute, 50*time.Millisecond)
 	}
 
-	// What an older version has left is done when each server has said so.
+	// The remains of an older version's erasure are done when each server has reported.
 	_, err = l.StoreMessage(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("old", 0), Header: nats.Header{}})
 	require.NoError(t, err)
 	n, err := l.FinishErasures(t.Context(), true)
 	require.NoError(t, err)
 	require.Zero(t, n)
 
-	// So is a segment that came when all had said so of the rest.
+	// So is a segment that arrived after all had reported for the rest.
 	storetest.Appended(t, l, "late", 0, storetest.TextEntries("x", 3))
 	fence, err := l.wantFence(t.Context(), "late")
 	require.NoError(t, err)

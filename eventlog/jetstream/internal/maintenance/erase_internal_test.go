@@ -30,14 +30,14 @@ func secondNode(t *testing.T, l *Maintenance) *Maintenance {
 	return other
 }
 
-// TestAnotherNodesSealerBringsNothingErasedBack: a node that still holds an
-// erased session's records seals them when the session is there anew.
+// TestAnotherNodesSealerBringsNothingErasedBack: a node that still has an erased
+// session's records in memory seals them after the session was created again.
 func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 	t.Parallel()
 	a := openLog(t, link.Options{})
 	b := secondNode(t, a)
 	storetest.Appended(t, b, "s", 0, storetest.TextEntries("secret", sealLeast))
-	storetest.Appended(t, a, "other", 0, storetest.TextEntries("x", 2*store.FewSequences)) // so that segments are looked at first
+	storetest.Appended(t, a, "other", 0, storetest.TextEntries("x", 2*store.FewSequences)) // so that segments are read first
 	e, err := a.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, eventlog.Erasure{Records: sealLeast}, e)
@@ -55,8 +55,8 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 	storetest.RequireRecords(t, a, "s", anew)
 }
 
-// TestALateEraserLeavesTheNewSession: two nodes erase the same session, one is
-// done and the session is created again before the other gets to work.
+// TestALateEraserLeavesTheNewSession: two nodes erase the same session; one is done, and
+// the session is created again before the other continues.
 func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	t.Parallel()
 	a := openLog(t, link.Options{})
@@ -85,7 +85,8 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 }
 
 // TestAnEraserThatLookedTooEarlyKeepsTheMark: it did not find the session, whose first
-// record was late. Another node found and marked it, and died, before the fence or behind it.
+// record was late. Another node found and marked it, and died before the fence or after
+// it.
 func TestAnEraserThatLookedTooEarlyKeepsTheMark(t *testing.T) {
 	t.Parallel()
 	for name, fenced := range map[string]bool{"marked": false, "fenced": true} {
@@ -98,7 +99,7 @@ func TestAnEraserThatLookedTooEarlyKeepsTheMark(t *testing.T) {
 				require.NoError(t, err)
 			}
 
-			done, err := l.erased(t.Context(), "s") // where Erase goes on that has not found it
+			done, err := l.erased(t.Context(), "s") // where Erase continues if it has not found the session
 			require.NoError(t, err)
 			require.False(t, done.Pending)
 			_, err = l.Head(t.Context(), "s")
@@ -129,8 +130,8 @@ func TestTwoMayEraseAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// TestErasureBesideWritersLeavesNoByte: writers of small and large payloads
-// write meanwhile, and once more when it is done.
+// TestErasureBesideWritersLeavesNoByte: writers of small and large payloads append
+// meanwhile, and once more when it is done.
 func TestErasureBesideWritersLeavesNoByte(t *testing.T) {
 	t.Parallel()
 	const secret = "a-secret-nobody-may-find"
@@ -192,9 +193,9 @@ func TestErasureBesideWritersLeavesNoByte(t *testing.T) {
 	require.Empty(t, files)
 }
 
-// TestAPurgeFinishesAnErasureThatBrokeOff: it neither fails on the session nor
-// leaves its bytes where nothing overwrites them any more.
-func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
+// TestAPurgeFinishesAnInterruptedErasure: it neither fails on the session nor leaves its
+// bytes where nothing overwrites them any more.
+func TestAPurgeFinishesAnInterruptedErasure(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	storetest.Appended(t, l, "s", 0, storetest.TextEntries("secret", 10))
@@ -211,9 +212,9 @@ func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
 	storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 1))
 }
 
-// TestErasuresThatBrokeOffAreFinished: also if nobody asks for them again. None
-// begins by that.
-func TestErasuresThatBrokeOffAreFinished(t *testing.T) {
+// TestInterruptedErasuresAreFinished: even if no caller requests them again. That begins
+// no other erasure.
+func TestInterruptedErasuresAreFinished(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	entries := storetest.TextEntries("x", 3)
@@ -252,8 +253,8 @@ func TestErasuresThatBrokeOffAreFinished(t *testing.T) {
 	storetest.RequireRecords(t, l, "there", entries)
 }
 
-// TestAnErasureOfAnotherSessionOfTheIDIsDropped: somebody has wanted one that others
-// have erased, and it was created again.
+// TestAnErasureOfAnotherSessionOfTheIDIsDropped: the wanted session was erased by another
+// node, and the id was created again.
 func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -282,8 +283,8 @@ func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// TestACancelledAppendLeavesNoPayloadOfAnErasedSession: its caller left when the session was erased, and
-// some parts of a large payload were stored and others were to follow.
+// TestACancelledAppendLeavesNoPayloadOfAnErasedSession: its caller left when the session
+// was erased, and some parts of a blob were stored and others not yet.
 func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -331,10 +332,9 @@ func TestAChunkMayBeOfTypeErased(t *testing.T) {
 	require.Equal(t, eventlog.Erasure{Records: 3}, e)
 }
 
-// TestAnAppendBehindAnErasedPurgedRecordIsTakenBack: the session is erased
-// when the append has found its record in the segments, and nothing in the log
-// is left to compare with.
-func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
+// TestAnAppendAfterAnErasedPurgedRecordIsRemoved: the session is erased after the append
+// has found its record in the segments, and the log has no message left to compare with.
+func TestAnAppendAfterAnErasedPurgedRecordIsRemoved(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	expected := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 10))
@@ -367,9 +367,8 @@ func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
 	storetest.RequireRecords(t, l, "s", append(storetest.TextEntries("new", 2), storetest.TextEntries("on", 3)...))
 }
 
-// TestAnErasureThatFailsTellsWhetherItHasBegun: only behind the fence is it
-// pending.
-func TestAnErasureThatFailsTellsWhetherItHasBegun(t *testing.T) {
+// TestAnErasureThatFailsReportsWhetherItHasBegun: it is pending only after the fence.
+func TestAnErasureThatFailsReportsWhetherItHasBegun(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
@@ -383,7 +382,7 @@ func TestAnErasureThatFailsTellsWhetherItHasBegun(t *testing.T) {
 	_, err := l.Head(t.Context(), "s")
 	require.NoError(t, err)
 
-	require.NoError(t, l.JS.DeleteStream(t.Context(), layout.BlobStream)) // the first thing that is needed behind it
+	require.NoError(t, l.JS.DeleteStream(t.Context(), layout.BlobStream)) // the first stream that is needed after it
 	e, err := l.Erase(t.Context(), "s")
 	require.Error(t, err)
 	require.True(t, e.Pending)

@@ -17,8 +17,9 @@ import (
 // FinishErasures continues the erasures that have begun and not ended, for example
 // because their node has died, and returns how many have ended. Each node has to call it
 // regularly: only a node can overwrite the files of its own server. Nodes with lead set,
-// one or more, do the rest; they call [Log.FindErasures] when they begin to lead. Every hour such a
-// node also looks for large payloads, over a day old, of sessions without a record, and removes them.
+// one or more, do the rest; they call [Maintenance.FindErasures] when they begin to lead.
+// Every hour such a node also looks for blobs, over a day old, of sessions without a
+// record, and removes them.
 func (l *Maintenance) FinishErasures(ctx context.Context, lead bool) (n int, err error) {
 	if ctx, err = l.Frees(ctx); err != nil {
 		return 0, err
@@ -34,8 +35,8 @@ func (l *Maintenance) FinishErasures(ctx context.Context, lead bool) (n int, err
 	return l.finishErasures(ctx, lead, time.Now())
 }
 
-// finishErasures is FinishErasures at a time: first the erasures that are not done, then the
-// marks of those that were done long ago.
+// finishErasures is FinishErasures at a given time: first the erasures that are not done,
+// then the marks of those that were done long ago.
 func (l *Maintenance) finishErasures(ctx context.Context, lead bool, now time.Time) (n int, err error) {
 	var failed []error
 	if lead && l.leftDue(now) {
@@ -67,8 +68,8 @@ func (l *Maintenance) finishErasures(ctx context.Context, lead bool, now time.Ti
 	return n, errors.Join(failed...)
 }
 
-// FindErasures marks the sessions that are fenced and have no mark, as an older
-// version leaves them whose node died. It looks at every session.
+// FindErasures marks the sessions that are fenced and have no mark; an older version
+// leaves such a session if its node dies. It checks every session.
 func (l *Maintenance) FindErasures(ctx context.Context) error {
 	ctx, err := l.Frees(ctx)
 	if err != nil {
@@ -106,15 +107,15 @@ func (l *Maintenance) findErasure(ctx context.Context, session string) (e *store
 	return e, err
 }
 
-// finishErasure goes on with a session's erasure, and reports whether it has ended. It
-// erases nothing but what the mark is about: the session may have been created again.
+// finishErasure continues a session's erasure, and reports whether it has ended. It
+// erases only what the mark refers to: the session may have been created again.
 func (l *Maintenance) finishErasure(ctx context.Context, session string, lead bool) (ended bool, err error) {
 	e, err := l.ErasingOf(ctx, session)
 	if err != nil || e.At == 0 {
 		return false, err
 	}
 	if e.Done {
-		if lead { // the mark may have earlier messages, if a node died that had ended the erasure
+		if lead { // the mark may have earlier messages, if the node died that ended the erasure
 			err = l.TidyMark(ctx, session, e)
 		}
 		return false, err
@@ -129,7 +130,7 @@ func (l *Maintenance) finishErasure(ctx context.Context, session string, lead bo
 			return false, nil
 		}
 		_, err := l.RemoveAll(ctx, session, e)
-		if errors.Is(err, eventlog.ErrSessionNotFound) { // others have ended it
+		if errors.Is(err, eventlog.ErrSessionNotFound) { // another node has ended it
 			return false, nil
 		}
 		if err != nil {
@@ -146,8 +147,8 @@ func (l *Maintenance) finishErasure(ctx context.Context, session string, lead bo
 	return l.EndErasing(ctx, session, e, left.Some())
 }
 
-// finishWanted fences the session that a mark says is to be erased, unless it
-// is another one of the same id.
+// finishWanted fences the session that a mark names, unless the present session of the id
+// is another one.
 func (l *Maintenance) finishWanted(ctx context.Context, session string, e *store.Erasing) (*store.Erasing, error) {
 	if marked, err := l.findErasure(ctx, session); marked != nil || err != nil {
 		return marked, err
@@ -172,8 +173,8 @@ func (l *Maintenance) finishWanted(ctx context.Context, session string, e *store
 	return l.beginAt(ctx, session, fence)
 }
 
-// wantLeft reports whether the session that is there now is the wanted one, which a power loss has cut
-// off: all of it comes before the wanted head. It marks the head that is left.
+// wantLeft reports whether the present session is the wanted one with its end cut off by
+// a power loss: all of it is before the wanted head. It marks the present head.
 func (l *Maintenance) wantLeft(ctx context.Context, session string, e *store.Erasing) (bool, error) {
 	left, err := l.leftOf(ctx, session, e.Head)
 	if err != nil || left == 0 {
@@ -189,9 +190,9 @@ func (l *Maintenance) wantLeft(ctx context.Context, session string, e *store.Era
 	return err == nil, err
 }
 
-// eraseDamaged marks all that there is of a wanted session that has only segments, the last of
-// which can't be unpacked. It needs no fence: while that segment is there, no append to the id succeeds.
-// Errors: errDamaged, if that is not so; the session stays wanted.
+// eraseDamaged marks all of a wanted session that has only segments, the last of which
+// can't be unpacked. It needs no fence: while that segment exists, no append to the id
+// succeeds. Errors: ErrDamaged otherwise; the session stays wanted.
 func (l *Maintenance) eraseDamaged(ctx context.Context, session string, e *store.Erasing) (*store.Erasing, error) {
 	p := l.PartitionOf(session)
 	switch n, err := l.Count(ctx, layout.LogStream(p), layout.LogSubject(session, p)); {
@@ -201,13 +202,13 @@ func (l *Maintenance) eraseDamaged(ctx context.Context, session string, e *store
 		return nil, fmt.Errorf("%w: the session that is to be erased can't be read", wire.ErrDamaged)
 	}
 	m, err := l.LastReadable(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
-	if errors.Is(err, link.ErrNoMessage) { // others have removed it
+	if errors.Is(err, link.ErrNoMessage) { // another node has removed it
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err := wire.Unpack(m.Data); err == nil || m.Sequence > e.At { // one that came after the mark may be of a later session
+	if _, err := wire.Unpack(m.Data); err == nil || m.Sequence > e.At { // a segment stored after the mark may be of a later session
 		return nil, fmt.Errorf("%w: segments of the session that is to be erased can't be read", wire.ErrDamaged)
 	}
 	parts, err := l.PartsOf(ctx, session, e.Head)
@@ -224,8 +225,8 @@ func (l *Maintenance) eraseDamaged(ctx context.Context, session string, e *store
 	})
 }
 
-// dropWanted takes back that a session is to be erased that is not there. Errors: errDamaged, if
-// the server can't read whether it is.
+// dropWanted withdraws the mark of a session that does not exist. Errors: ErrDamaged if
+// the server can't read whether it does.
 func (l *Maintenance) dropWanted(ctx context.Context, session string, e *store.Erasing) error {
 	if _, err := l.leftOf(ctx, session, e.Head); err != nil {
 		return err
@@ -233,12 +234,12 @@ func (l *Maintenance) dropWanted(ctx context.Context, session string, e *store.E
 	if e.Fence == 0 && len(e.Parts) == 0 {
 		return l.ForgetErasing(ctx, session, e)
 	}
-	_, err := l.Change(ctx, session, func(now *store.Erasing) bool { // of an erasure before that
+	_, err := l.Change(ctx, session, func(now *store.Erasing) bool { // the mark of an earlier erasure
 		same := now.Head == e.Head
 		if same {
 			now.Head = 0
 		}
-		if same && len(now.Parts) == 0 { // which was done
+		if same && len(now.Parts) == 0 { // that erasure was done
 			now.Removed, now.Done, now.Told = true, true, true
 		}
 		return same
@@ -246,16 +247,16 @@ func (l *Maintenance) dropWanted(ctx context.Context, session string, e *store.E
 	return err
 }
 
-// beginAt marks that the session is fenced. Errors: ErrSessionNotFound, if it is not,
-// or not any more.
+// beginAt marks that the session is fenced. Errors: ErrSessionNotFound if it is not, or
+// no longer.
 func (l *Maintenance) beginAt(ctx context.Context, session string, fence uint64) (*store.Erasing, error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
 		return nil, err
 	}
 	l.forget(session)
-	// Messages after these are of a session that was created again, if another
-	// node has finished the same erasure.
+	// Later messages are of a session that was created again, if another node has
+	// finished the same erasure.
 	parts, err := l.PartsOf(ctx, session, fence)
 	if err != nil {
 		return nil, err
@@ -303,7 +304,7 @@ func (l *Maintenance) eraseTo(ctx context.Context, session string, fence uint64)
 	return done, err
 }
 
-// erased reports whether bytes may be left of a session that is not found.
+// erased reports whether bytes of a session that is not found may be left.
 func (l *Maintenance) erased(ctx context.Context, session string) (eventlog.Erasure, error) {
 	e, err := l.ErasingOf(ctx, session)
 	if err != nil {
@@ -340,9 +341,9 @@ func (l *Maintenance) erased(ctx context.Context, session string) (eventlog.Eras
 	return done, err
 }
 
-// cameSince reports whether a session that was not found is there after all, or is
-// fenced: its first record was late, and another node has marked it since, for an
-// erasure that must not lose its mark.
+// cameSince reports whether a session that was not found exists after all, or is fenced:
+// its first record was late, and another node has marked it since, for an erasure that
+// must not lose its mark.
 func (l *Maintenance) cameSince(ctx context.Context, session string, head uint64) (bool, error) {
 	if there, err := l.Lives(ctx, session, head); err != nil || there {
 		return there, err

@@ -15,8 +15,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
-// TestAForeignMessageHidesNoPurgedRecord: it names no predecessor, so that
-// only the segments can tell what stands before it.
+// TestAForeignMessageHidesNoPurgedRecord: it names no predecessor, so that only the
+// segments know which record is before it.
 func TestAForeignMessageHidesNoPurgedRecord(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -61,8 +61,8 @@ func TestASubjectOfNoSessionStopsNoPurge(t *testing.T) {
 	storetest.RequireRecords(t, l, "s", own)
 }
 
-// TestAForeignHeaderStopsNoPurge: the copy in a segment, where an envelope is
-// JSON, is compared with what the log says.
+// TestAForeignHeaderStopsNoPurge: the copy in a segment, where an envelope is JSON, is
+// compared with the log's.
 func TestAForeignHeaderStopsNoPurge(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})

@@ -27,7 +27,7 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// growable is a log of a process that is stopped and started again.
+// growable is a log of a process that restarts.
 type growable struct {
 	t   *testing.T
 	dir string
@@ -68,7 +68,7 @@ func (g *growable) openAs(ctx context.Context, o link.Options) error {
 	return err
 }
 
-// restart opens the log with another number of partitions, 0 for what it has.
+// restart opens the log with another number of partitions, 0 for the present one.
 func (g *growable) restart(partitions int) {
 	g.t.Helper()
 	g.stop()
@@ -102,7 +102,7 @@ func (g *growable) records(session string) (all []eventlog.Record) {
 	return all
 }
 
-// elsewhere returns the id of a session that more partitions would have moved.
+// elsewhere returns the id of a session that more partitions would have placed elsewhere.
 func elsewhere(prefix string, from, to int) string {
 	for i := 0; ; i++ {
 		id := fmt.Sprint(prefix, i)
@@ -114,7 +114,7 @@ func elsewhere(prefix string, from, to int) string {
 
 func (g *growable) checks() *verify.Verifier { return verify.New(g.log.Store) }
 
-// verified looks for damage, and returns the sessions.
+// verified checks for damage, and returns the sessions.
 func (g *growable) verified() []string {
 	g.t.Helper()
 	found := func(f eventlog.Finding) {
@@ -142,8 +142,8 @@ func (g *growable) erase(session string) {
 	require.ErrorIs(g.t, err, eventlog.ErrSessionNotFound)
 }
 
-// TestALogGrows: what it has stays where it is, in every state, and what is new is where the new number
-// puts it.
+// TestALogGrows: existing sessions stay in their partitions, in every state, and new ones
+// are where the new number puts them.
 func TestALogGrows(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestALogGrows(t *testing.T) {
 		break
 	}
 	require.Equal(t, floor, trim.Floor)
-	// Erasures that have broken off end where the sessions were.
+	// Interrupted erasures end where the sessions were.
 	_, err = g.log.finishErasures(ctx, true, time.Now())
 	require.NoError(t, err)
 	for _, kind := range []string{"wanted", "fenced"} {
@@ -280,7 +280,7 @@ func TestALogGrows(t *testing.T) {
 	check()
 }
 
-// TestALogGrowsAgain: sessions of each number stay where it has put them.
+// TestALogGrowsAgain: sessions created under each number stay where it has put them.
 func TestALogGrowsAgain(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -332,9 +332,10 @@ func TestACreatingAppendIsRepeatedAfterAGrowth(t *testing.T) {
 	require.Len(t, g.records(session), 2)
 }
 
-// TestAGrowthThatBreaksOff: wherever it does, the log is as before, and the next one succeeds, also
-// with another number, and with sessions that have come in between.
-func TestAGrowthThatBreaksOff(t *testing.T) {
+// TestAGrowthThatIsInterrupted: wherever it is interrupted, the log is as before, and the
+// next growth succeeds, also to another number, and with sessions that were created in
+// between.
+func TestAGrowthThatIsInterrupted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
@@ -393,8 +394,8 @@ func TestAGrowthThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestALogDoesNotGrowOverAStreamOfSomebodyElse: it says which, and stays as it is.
-func TestALogDoesNotGrowOverAStreamOfSomebodyElse(t *testing.T) {
+// TestALogDoesNotGrowOverAForeignStream: it names the stream, and stays as it is.
+func TestALogDoesNotGrowOverAForeignStream(t *testing.T) {
 	t.Parallel()
 	g := newGrowable(t, 1)
 	js, err := natsjs.New(g.nc)
@@ -407,8 +408,8 @@ func TestALogDoesNotGrowOverAStreamOfSomebodyElse(t *testing.T) {
 	g.append("s", 1)
 }
 
-// TestALogGrowsWhileItIsUsed: two processes write, create and follow sessions meanwhile. None of
-// it fails, both find every session, and a feed has each record once.
+// TestALogGrowsWhileItIsUsed: two processes append to, create and follow sessions
+// meanwhile. None of it fails, both find every session, and a feed has each record once.
 func TestALogGrowsWhileItIsUsed(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	a := openLogAs(t, link.WithTuning(t.Context(), link.Tuning{Announced: 6 * time.Second}), link.Options{Partitions: 1})
@@ -485,8 +486,9 @@ func TestALogGrowsWhileItIsUsed(t *testing.T) {
 	}
 }
 
-// TestAnAppendThatIsStoredAfterAGrowth: it creates its session where the new number puts it, once,
-// and what the server has stored at the old place is nowhere to be seen and goes.
+// TestAnAppendThatIsStoredAfterAGrowth: it creates its session where the new number puts
+// it, once; the message that the server has stored in the old place is not visible, and
+// is removed.
 func TestAnAppendThatIsStoredAfterAGrowth(t *testing.T) {
 	g := newGrowable(t, 1)
 	g.append("other", 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 )
 
-// rivalled is a log before each of whose appends another node appends, unless that
-// is kept back.
+// rivalled is a log before each of whose appends another node appends, unless that one is
+// held back.
 type rivalled struct {
 	*wholeLog
 	tries *int
@@ -26,9 +26,9 @@ func (l rivalled) Append(ctx context.Context, session string, expected uint64, e
 	return l.Maintenance.Append(ctx, session, expected, entries)
 }
 
-// A command through one node passes the writer of another node, which always
-// appends first: that node is asked to wait. The writer goes on behind it, and
-// nothing is there twice.
+// A command through one node passes the writer of another node, which always appends
+// first: that node is asked to wait. The writer continues after it, and nothing is stored
+// twice.
 func TestACommandPassesAWriterOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -58,7 +58,7 @@ func TestACommandPassesAWriterOfAnotherNode(t *testing.T) {
 	require.Eventually(t, func() bool { return !other.Holds.Held("s") }, time.Minute, time.Millisecond)
 }
 
-// A command creates no session, and brings none back that was erased.
+// A command creates no session, and restores none that was erased.
 func TestACommandDoesNotReviveASession(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})

@@ -14,11 +14,10 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// TestWhatRemovesAsksTheLeader: a replica that lags answers a direct get
-// without the last records. An erasure would leave those, and a purge would
-// take what no segment has. So neither may depend on direct gets, which are
-// switched off here.
-func TestWhatRemovesAsksTheLeader(t *testing.T) {
+// TestRemovalsAskTheLeader: a replica that lags answers a direct get without the last
+// records. An erasure would leave those, and a purge would remove records that no segment
+// has. So neither may depend on direct gets, which are switched off here.
+func TestRemovalsAskTheLeader(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	var entries []eventlog.Entry
@@ -52,9 +51,10 @@ func TestWhatRemovesAsksTheLeader(t *testing.T) {
 	requireNothing(t, l, "s")
 }
 
-// TestAnErasureGoesOnWithTheLeaderOnly: a server that leads a stream no more may lack a segment
-// that the leader has. An erasure keeps its fence until the leader has said that there is none.
-func TestAnErasureGoesOnWithTheLeaderOnly(t *testing.T) {
+// TestAnErasureContinuesWithTheLeaderOnly: a server that no longer leads a stream may
+// lack a segment that the leader has. An erasure keeps its fence until the leader has
+// answered that there is none.
+func TestAnErasureContinuesWithTheLeaderOnly(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))

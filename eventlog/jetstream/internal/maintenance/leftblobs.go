@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// leftFor is for how long large payloads of a session without any record stay. No request is under
-	// way for so long, see DoneFor. It is a day because the session may be lost, not its payloads:
-	// then somebody may repair the log.
+	// leftFor is how long blobs of a session without any record stay. No request is under
+	// way for so long, see store.DoneFor. It is a day because the session's records may
+	// be lost while its blobs are not: then an operator may repair the log.
 	leftFor = 24 * time.Hour
 	// leftEvery is how often FinishErasures looks for them.
 	leftEvery = time.Hour
 )
 
-// leftDue reports whether it is time for markLeftBlobs, once.
+// leftDue reports, once per leftEvery, that markLeftBlobs must be called.
 func (l *Maintenance) leftDue(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,9 +34,9 @@ func (l *Maintenance) leftDue(now time.Time) bool {
 	return due
 }
 
-// markLeftBlobs marks the large payloads that appends which were to create a session have left: they
-// were stored, their sender died before the record, and no erasure of the session would look
-// for them. What was marked is removed as an erasure is, see erasing.
+// markLeftBlobs marks the blobs that appends which were to create a session have left:
+// they were stored, their sender died before the record, and no erasure of the session
+// would look for them. Marked blobs are removed as by an erasure, see store.Erasing.
 func (l *Maintenance) markLeftBlobs(ctx context.Context, now time.Time) error {
 	left, err := l.SubjectsOf(ctx, layout.BlobStream, layout.BlobSubjects+">")
 	if err != nil || len(left) == 0 {
@@ -52,7 +52,7 @@ func (l *Maintenance) markLeftBlobs(ctx context.Context, now time.Time) error {
 	for _, session := range slices.Sorted(maps.Keys(left)) {
 		began := time.Now()
 		if err := l.markLeft(ctx, session, now.Add(-leftFor)); err != nil {
-			failed = append(failed, fmt.Errorf("large payloads without a session: %q: %w", session, err))
+			failed = append(failed, fmt.Errorf("blobs without a session: %q: %w", session, err))
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -62,8 +62,9 @@ func (l *Maintenance) markLeftBlobs(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// markLeft marks the payloads that were stored before a moment, if the session has no record. Later
-// appends rely on none of these: one that creates the session stores its own.
+// markLeft marks the blobs that were stored before a moment, if the session has no
+// record. Later appends rely on none of these: one that creates the session stores its
+// own.
 func (l *Maintenance) markLeft(ctx context.Context, session string, before time.Time) error {
 	p := store.Part{Stream: layout.BlobStream, Subject: l.BlobPrefix(session) + ">", Scrub: l.Scrubs(layout.BlobStream)}
 	for {
@@ -93,8 +94,8 @@ func (l *Maintenance) markLeft(ctx context.Context, session string, before time.
 	return err
 }
 
-// recorded reports whether a session has a record, or a fence, also one that can't be read.
-// Errors: ErrUnavailable, if a server that answered may not be the leader, which may have one.
+// recorded reports whether a session has a record or a fence, readable or not. Errors:
+// ErrUnavailable if the server that answered may not be the leader, which may have one.
 func (l *Maintenance) recorded(ctx context.Context, session string) (bool, error) {
 	p := l.PartitionOf(session)
 	for stream, subject := range map[string]string{layout.LogStream(p): layout.LogSubject(session, p), layout.SegmentStream(p): layout.SegmentSubject(session, p)} {

@@ -17,7 +17,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// leavePayload has a sender die after it has stored the large payload of an append that was to create the session.
+// leavePayload stores the blob of an append that was to create the session, whose sender
+// then dies.
 func leavePayload(t *testing.T, l *Maintenance, session, text string) []eventlog.Entry {
 	t.Helper()
 	large := storetest.TextEntries("x", 1)
@@ -37,8 +38,8 @@ func leavePayload(t *testing.T, l *Maintenance, session, text string) []eventlog
 	return large
 }
 
-// TestAPayloadThatNoRecordNamesIsRemoved: its sender died before the record. It stays for a day, since
-// the session may be lost and be repaired; then no file has a byte of it.
+// TestAPayloadThatNoRecordNamesIsRemoved: its sender died before the record. It stays for
+// a day, since the session may be lost and be repaired; then no file has a byte of it.
 func TestAPayloadThatNoRecordNamesIsRemoved(t *testing.T) {
 	t.Parallel()
 	const secret = "a-secret-nobody-may-find"
@@ -79,8 +80,8 @@ func TestAPayloadThatNoRecordNamesIsRemoved(t *testing.T) {
 	require.Empty(t, files)
 }
 
-// TestASessionThatIsCreatedKeepsItsPayloads: it has the same payload as one that was left, and is created
-// before the left one is marked, or after that.
+// TestASessionThatIsCreatedKeepsItsPayloads: it has the same payload as a blob without a
+// record, and is created before that one is marked, or after.
 func TestASessionThatIsCreatedKeepsItsPayloads(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"subjects", "mark", "delete"} {

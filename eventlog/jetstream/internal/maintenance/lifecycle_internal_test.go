@@ -28,13 +28,13 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// lifecycleSeeds is how many are tried unless HELIX_SEEDS says otherwise.
+// lifecycleSeeds is how many seeds are tried unless HELIX_SEEDS is set.
 const lifecycleSeeds = 100
 
 // TestLifecycle holds two nodes of one log at each of their requests, see
-// logtest.Lifecycle. HELIX_SEEDS says how many seeds are tried, and HELIX_SEED repeats one
-// alone, request by request, see TestASeedRepeatsAlone. Some seeds have their log in files, in
-// which every byte of an erased session is searched for.
+// logtest.Lifecycle. HELIX_SEEDS is how many seeds are tried, and HELIX_SEED repeats one
+// alone, request by request, see TestASeedRepeatsAlone. Some seeds have their log in
+// files, in which every byte of an erased session is searched for.
 func TestLifecycle(t *testing.T) {
 	if s := os.Getenv(logtest.SeedVariable); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -102,12 +102,12 @@ func TestSeedsThatHaveFailed(t *testing.T) {
 		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
 	}
 	for _, seed := range []uint64{
-		61011630, // what was purged came back: the server had rebuilt its index from the block
-		63018645, // an append that failed took another one's payload, whose record followed one that was trimmed
+		61011630, // purged records came back: the server had rebuilt its index from the block
+		63018645, // a failed append removed another one's payload, whose record followed a trimmed one
 		1155,     // an append whose session was erased at once was repeated
-		65066678, // an append was acknowledged though an erasure had taken its payload
-		64076820, // a trim left what one that broke off had told as gone
-		62077074, // a purge failed where others had ended an erasure that it meant to finish
+		65066678, // an append was acknowledged though an erasure had removed its payload
+		64076820, // a trim left segments below the floor of an interrupted one
+		62077074, // a purge failed after another node had ended an erasure that it wanted to finish
 	} {
 		world := newLifecycle(t, seed%lifecycleDisk == 0)
 		require.NoError(t, world.run(t, seed))
@@ -115,8 +115,8 @@ func TestSeedsThatHaveFailed(t *testing.T) {
 	}
 }
 
-// TestASeedRepeatsAlone: a seed has the same operations, results and requests in a server that
-// has had other seeds as in one that it has for itself, also where copies are restored.
+// TestASeedRepeatsAlone: a seed has the same operations, results and requests in a server
+// that has had other seeds as in a new one, also where copies are restored.
 func TestASeedRepeatsAlone(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -171,10 +171,10 @@ type lifecycle struct {
 	stored   map[string][]logtest.StoredRecord
 	secrets  []string
 	conns    [2]*nats.Conn
-	kept     string     // a session that stays
+	kept     string     // a session that is never erased
 	last     uint64     // its last record
 	inline   int        // the largest payload that is no blob
-	there    *lifecycle // another server, to which copies are restored
+	there    *lifecycle // another server, into which copies are restored
 	finished bool       // its restore
 	end      []func()
 }
@@ -256,7 +256,7 @@ func (w *lifecycle) run(t *testing.T, seed uint64) (err error) {
 		require.NoError(t, w.nodes[0].Seal(t.Context(), w.kept))
 	}
 	err = errors.Join(w.Run(t.Context(), seed), w.scan())
-	if there != nil && there.finished { // else nobody has erased anything there
+	if there != nil && there.finished { // otherwise nothing was erased there
 		err = errors.Join(err, there.scan())
 	}
 	return err
@@ -271,7 +271,7 @@ func (w *lifecycle) options() link.Options {
 	return o
 }
 
-// enter opens a node in place of the one that was there.
+// enter opens a node in place of the present one.
 func (w *lifecycle) enter(ctx context.Context, node int) error {
 	if l := w.nodes[node]; l != nil {
 		l.Close()
@@ -313,7 +313,7 @@ func (w *lifecycle) beside(ctx context.Context) (err error) {
 	return err
 }
 
-// scan looks for what was erased in the server's files.
+// scan searches the server's files for erased text.
 func (w *lifecycle) scan() error {
 	if len(w.secrets) == 0 {
 		return nil
@@ -327,7 +327,7 @@ func (w *lifecycle) scan() error {
 	return err
 }
 
-// tail seals what a node has in memory of a session, as its sealer would at last.
+// tail seals what a node has in memory of a session, as its sealer would in the end.
 func (w *lifecycle) tail(ctx context.Context, node int, session string) error {
 	l := w.nodes[node]
 	s := l.sealerOf(session)
@@ -347,7 +347,7 @@ func (w *lifecycle) tail(ctx context.Context, node int, session string) error {
 	return work.err
 }
 
-// storedOf returns what was republished, which comes before the answer.
+// storedOf returns the republished records, which come before the answer.
 func (w *lifecycle) storedOf(session string) []logtest.StoredRecord {
 	if err := w.conns[0].Flush(); err != nil {
 		panic(err)
@@ -414,12 +414,12 @@ func (w *lifecycle) finish(ctx context.Context, session string) error {
 	return w.until(ctx, session, time.Now(), func(e *store.Erasing) bool { return e.At == 0 || e.Done })
 }
 
-// forget is what happens to the mark of an erasure an hour after its end.
+// forget removes the mark of an erasure, as happens an hour after its end.
 func (w *lifecycle) forget(ctx context.Context, session string) error {
 	return w.until(ctx, session, time.Now().Add(store.DoneFor+time.Minute), func(e *store.Erasing) bool { return e.At == 0 })
 }
 
-// until looks after an erasure until its mark is as wanted.
+// until continues an erasure until its mark is as wanted.
 func (w *lifecycle) until(ctx context.Context, session string, now time.Time, wanted func(*store.Erasing) bool) error {
 	l := w.nodes[0].Maintenance
 	for range 10 {

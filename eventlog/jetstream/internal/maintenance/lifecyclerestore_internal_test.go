@@ -53,9 +53,10 @@ func (w *lifecycle) clear(t *testing.T) {
 	w.stored, w.secrets = map[string][]logtest.StoredRecord{}, nil
 }
 
-// deleted waits until the files of deleted streams are gone. The server renames a stream's folder
-// and removes it afterwards: while it does, the next deletion of that name leaves the folder as it
-// is, without a word, and the next stream would find the files of this one in it.
+// deleted waits until the files of deleted streams are gone. The server renames a
+// stream's folder and removes it afterwards. During that time the next deletion of that
+// name silently leaves the folder, and the next stream would find the files of this one
+// in it.
 func (w *lifecycle) deleted(t *testing.T) {
 	require.Eventually(t, func() bool {
 		left, err := filepath.Glob(filepath.Join(w.dir, "*", "*", "streams", ".*"))
@@ -63,15 +64,16 @@ func (w *lifecycle) deleted(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-// holdFolder keeps the server's folder of streams from being empty. After each deletion the server
-// removes it if it is, a while later and beside the creation of the next stream, which then fails.
+// holdFolder keeps the server's folder of streams from being empty. After each deletion
+// the server removes an empty folder, a while later and during the creation of the next
+// stream, which then fails.
 func holdFolder(t *testing.T, dir string) {
 	streams := filepath.Join(dir, "jetstream", "HELIX", "streams")
 	require.NoError(t, os.MkdirAll(streams, 0o750))
 	require.NoError(t, os.WriteFile(filepath.Join(streams, "hold"), nil, 0o600))
 }
 
-// restored is a restore of copies to w, which is empty.
+// restored restores copies into w, which is empty.
 func (w *lifecycle) restored(test context.Context, end uint64, copies []logtest.LifecycleCopy) *logtest.LifecycleRestored {
 	for _, c := range copies {
 		var stored []logtest.StoredRecord

@@ -46,8 +46,8 @@ func openHooked(t *testing.T, nc *nats.Conn, h link.Hook) *Maintenance {
 	return l
 }
 
-// requireNothing requires that no stream has a message of a session, which was the only one, but for the mark
-// that its erasure is done.
+// requireNothing requires that no stream has a message of a session, which was the only
+// one, except the mark that its erasure is done.
 func requireNothing(t *testing.T, l *Maintenance, session string) {
 	t.Helper()
 	for _, stream := range []string{layout.LogStream(0), layout.SegmentStream(0), layout.BlobStream} {
@@ -67,8 +67,8 @@ func requireNothing(t *testing.T, l *Maintenance, session string) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// TestASealerOfAnotherNodeBesideAnErasure: at whichever of the erasure's requests
-// another node seals the next segment of the session, or its first, nothing of it is left.
+// TestASealerOfAnotherNodeBesideAnErasure: at each of the erasure's requests another node
+// seals the session's next segment, or its first; nothing of it is left.
 func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -109,8 +109,8 @@ func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
 	}
 }
 
-// TestABlobThatAnErasureTakesFromAnAppend: an append finds that the session has its large
-// payload, the session is erased at any of its requests, and the append creates it again.
+// TestABlobThatAnErasureTakesFromAnAppend: an append finds that the session has its blob,
+// the session is erased at any of its requests, and the append creates it again.
 func TestABlobThatAnErasureTakesFromAnAppend(t *testing.T) {
 	t.Parallel()
 	large := storetest.TextEntries("x", 1)
@@ -133,8 +133,8 @@ func TestABlobThatAnErasureTakesFromAnAppend(t *testing.T) {
 	}
 }
 
-// TestAnAppendThatFailsLeavesTheNewSessionItsBlob: its session was erased, and created again
-// with the same large payload.
+// TestAnAppendThatFailsLeavesTheNewSessionItsBlob: its session was erased, and created
+// again with the same blob.
 func TestAnAppendThatFailsLeavesTheNewSessionItsBlob(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -223,8 +223,8 @@ func TestATrimLeavesNoFloorOfAnErasedSession(t *testing.T) {
 	}
 }
 
-// TestAnAppendThatArrivesAfterAnErasureIsNoSession: it follows a purged record, so that its
-// comparison has nothing to fail on, and its caller has given up.
+// TestAnAppendThatArrivesAfterAnErasureIsNoSession: it follows a purged record, so that
+// its comparison can't fail, and its caller has given up.
 func TestAnAppendThatArrivesAfterAnErasureIsNoSession(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -265,7 +265,7 @@ func TestAnAppendThatArrivesAfterAnErasureIsNoSession(t *testing.T) {
 }
 
 // TestASessionThatIsCreatedBesideAnOldMarkStays: an older version has erased one of its
-// id, and said no more than that it had.
+// id, and its mark says only that.
 func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -294,8 +294,8 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 	}
 }
 
-// TestALogThatIsGoneIsNotMadeAgain: whatever remains may be the only copy of its sessions.
-func TestALogThatIsGoneIsNotMadeAgain(t *testing.T) {
+// TestALostLogIsNotCreatedAgain: whatever remains may be the only copy of its sessions.
+func TestALostLogIsNotCreatedAgain(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	for _, durability := range []eventlog.Durability{"interval=1s", eventlog.DurabilityFsync, ""} {
@@ -355,7 +355,7 @@ func TestALogThatIsGoneIsNotMadeAgain(t *testing.T) {
 						}
 					}
 					left := -1
-					for range 2 { // also when it is tried again
+					for range 2 { // also on a retry
 						_, stop, err = open()
 						stop()
 						require.ErrorContains(t, err, missing)
@@ -374,8 +374,8 @@ func TestALogThatIsGoneIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// TestANodeThatOpensDropsNothingThatAnotherSeals: between its two looks, at the log and at
-// the segments.
+// TestANodeThatOpensDropsNothingThatAnotherSeals: the other one seals between its reads
+// of the log and of the segments.
 func TestANodeThatOpensDropsNothingThatAnotherSeals(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{Durability: "interval=1ms"})
@@ -413,8 +413,8 @@ func TestANodeThatOpensDropsNothingThatAnotherSeals(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestABacklogIsSealedPieceByPiece: what one round has sealed stays, however short it was, and
-// no more than a piece is in memory.
+// TestABacklogIsSealedPieceByPiece: segments of one round stay, however short the round
+// was, and no more than a piece is in memory.
 func TestABacklogIsSealedPieceByPiece(t *testing.T) {
 	t.Parallel()
 	l := openHooked(t, openLog(t, link.Options{}).Conn, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
@@ -430,7 +430,7 @@ func TestABacklogIsSealedPieceByPiece(t *testing.T) {
 	require.True(t, w.rest)
 	require.LessOrEqual(t, len(w.records), pieceRecords)
 
-	// A round whose time is over at each of its requests in turn.
+	// A round whose time ends at each of its requests in turn.
 	before := uint64(0)
 	for round := 1; ; round++ {
 		require.Less(t, round, 1000)

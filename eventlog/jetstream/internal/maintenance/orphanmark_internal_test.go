@@ -20,8 +20,8 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// openSyncing opens the log of a server on dir that syncs every second, and returns what
-// ends both.
+// openSyncing opens the log of a server on dir that syncs every second, and returns a
+// function that ends both.
 func openSyncing(t *testing.T, dir string) (*Maintenance, func()) {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
@@ -36,8 +36,8 @@ func openSyncing(t *testing.T, dir string) (*Maintenance, func()) {
 	return l, func() { l.Close(); nc.Close(); srv.Stop() }
 }
 
-// withLostEnd opens a log after a power loss: of what lost has stored, the segments' stream has kept
-// all and the log's nothing. damage changes the server's files.
+// withLostEnd opens a log after a power loss: of the messages of lost, the segments'
+// stream has kept all and the log's none. damage changes the server's files.
 func withLostEnd(t *testing.T, before, lost func(*Maintenance), damage ...func(dir string)) *Maintenance {
 	t.Helper()
 	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
@@ -62,7 +62,7 @@ func withLostEnd(t *testing.T, before, lost func(*Maintenance), damage ...func(d
 }
 
 // TestAPowerLossThatLeavesAnErasuresMark: the mark reached the disk and the log's end did
-// not, which then gives the same sequences again. What is stored under them stays.
+// not, so that the log assigns the same sequences again. Records stored under them stay.
 func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 	t.Parallel()
 	for name, erase := range map[string]func(*testing.T, *Maintenance){
@@ -109,8 +109,8 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 	}
 }
 
-// TestAPowerLossThatLeavesAWantedErasure: the mark says that a session is to be erased up to a record
-// that the log has lost. What is left of that session is erased, and no other one.
+// TestAPowerLossThatLeavesAWantedErasure: the mark wants a session erased up to a record
+// that the log has lost. The rest of that session is erased, and no other one.
 func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ left, purged, sealed, fenced, damaged bool }{
@@ -164,8 +164,8 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 	}
 }
 
-// TestASessionWithADamagedEndIsErased: of a session only segments are left, and the last of them
-// can't be unpacked. It is erased when somebody asks, and its id can be used again.
+// TestASessionWithADamagedEndIsErased: a session has only segments left, the last of
+// which can't be unpacked. It is erased on request, and its id can be used again.
 func TestASessionWithADamagedEndIsErased(t *testing.T) {
 	t.Parallel()
 	l, _ := openSyncing(t, t.TempDir())
@@ -192,9 +192,10 @@ func TestASessionWithADamagedEndIsErased(t *testing.T) {
 	storetest.RequireRecords(t, l, "kept", kept)
 }
 
-// TestAWantedErasureStaysWantedIfTheServerCantReadTheSession: after a power loss a session that is to be
-// erased has one segment, which the server can't read. Each try says so, and so does the verification.
-// When the segment can be read again, the session is erased.
+// TestAWantedErasureStaysWantedIfTheServerCantReadTheSession: after a power loss a
+// session that must be erased has one segment, which the server can't read. Each try
+// reports that, and so does the verification. When the segment can be read again, the
+// session is erased.
 func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -219,7 +220,7 @@ func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
 		_, err := l.Purge(t.Context(), storetest.PurgeNow)
 		require.NoError(t, err)
 		storetest.Appended(t, l, "kept", 0, storetest.TextEntries("kept", 5))
-		require.NoError(t, l.Seal(t.Context(), "kept")) // behind it, or the server would cut it off
+		require.NoError(t, l.Seal(t.Context(), "kept")) // after it, or the server would truncate it
 	}, func(l *Maintenance) {
 		head = storetest.Appended(t, l, "s", head, storetest.TextEntries("lost", 30))
 		require.NoError(t, l.Want(t.Context(), "s", head))
@@ -235,7 +236,7 @@ func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Equal(t, eventlog.FoundErasing, found[0].Code)
 	require.Equal(t, "s", found[0].Session)
-	for range 30 { // the log gives the lost sequences again
+	for range 30 { // the log assigns the lost sequences again
 		storetest.Appended(t, l, "other", 0, storetest.TextEntries("other", 1))
 		_, err := l.Erase(t.Context(), "other")
 		require.NoError(t, err)
@@ -275,8 +276,8 @@ func requireErasedAfterLoss(t *testing.T, l *Maintenance, session string, entrie
 	require.True(t, e.At == 0 || e.Done)
 }
 
-// TestAPowerLossThatUndoesAnErasure: the mark reached the disk, and neither the fence nor what was
-// removed from the log did. What is there again is erased again.
+// TestAPowerLossThatUndoesAnErasure: the mark reached the disk, and neither the fence nor
+// the removals from the log did. The records that are back are erased again.
 func TestAPowerLossThatUndoesAnErasure(t *testing.T) {
 	t.Parallel()
 	for name, erase := range map[string]func(*testing.T, *Maintenance){
@@ -313,7 +314,7 @@ func TestAPowerLossThatUndoesAnErasure(t *testing.T) {
 	}
 }
 
-// TestAPowerLossAfterAPurgeOfAll: the log was empty, and has lost what came after that.
+// TestAPowerLossAfterAPurgeOfAll: the log was empty, and has lost all later records.
 func TestAPowerLossAfterAPurgeOfAll(t *testing.T) {
 	t.Parallel()
 	head, kept := uint64(0), storetest.TextEntries("kept", 20)

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// errLogLost tells that the log lacks records that segments hold.
+// errLogLost: the log lacks records that segments have.
 var errLogLost = errors.New("the log lacks records that were acknowledged")
 
 // dropAllOrphanSegments calls dropOrphanSegments for each partition.
@@ -27,9 +27,10 @@ func (l *Maintenance) dropAllOrphanSegments(ctx context.Context) error {
 	return nil
 }
 
-// dropOrphanSegments calls dropOrphanSegmentsOnce, and waits for up to patience for a log with replicas to end
-// where the segments do: a server that was just elected, or one that was stopped and still
-// takes itself for the leader, lacks what the others have acknowledged.
+// dropOrphanSegments calls dropOrphanSegmentsOnce. For a log with replicas it waits up to
+// patience until the log's end is not before that of the segments: a server that was just
+// elected, or one that was stopped and still believes that it leads, lacks records that
+// the others have acknowledged.
 func (l *Maintenance) dropOrphanSegments(ctx context.Context, p int, patience time.Duration) error {
 	began := time.Now()
 	for {
@@ -43,15 +44,14 @@ func (l *Maintenance) dropOrphanSegments(ctx context.Context, p int, patience ti
 	}
 }
 
-// dropOrphanSegmentsOnce removes segments that hold what the log has lost, and what marks of
-// erasures say of it. Where a server syncs now and then only, a power loss can cut off
-// the log's end and not the segments'; the log would then give the lost sequences
-// again. Segments are written in the order of what they hold, so only the last ones
-// can be orphans.
-// If more is missing than a power loss can take, they may be the only copy of it:
-// then it removes none, and the log can't be opened.
+// dropOrphanSegmentsOnce removes segments with records that the log has lost, and their
+// traces in marks of erasures. On a server that syncs only at intervals, a power loss can
+// cut off the log's end and not the segments'; the log would then assign the lost
+// sequences again. Segments are written in the order of their records, so only the last
+// ones can be orphans. If more is missing than a power loss can take, the segments may be
+// the only copy: then it removes none, and the log can't be opened.
 func (l *Maintenance) dropOrphanSegmentsOnce(ctx context.Context, p int) error {
-	// The segments first: what they hold then, the log held before.
+	// The segments first: the log had their records when they were written.
 	segments, err := l.FindStream(ctx, layout.SegmentStream(p))
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (l *Maintenance) dropOrphanSegmentsOnce(ctx context.Context, p int) error {
 	}
 	end, state := log.CachedInfo().State, segments.CachedInfo().State
 	if end.LastSeq > 0 && end.LastTime.IsZero() {
-		return nil // it was restored, and nothing appended since
+		return nil // restored, without an append since
 	}
 	var orphans []uint64
 	var marks []wire.Message
@@ -76,14 +76,14 @@ func (l *Maintenance) dropOrphanSegmentsOnce(ctx context.Context, p int) error {
 			return err
 		}
 		if m.At.Before(end.LastTime) {
-			break // when it was written the log was longer, and still is
+			break // the log was longer when this one was written, and still is
 		}
 		if strings.HasPrefix(m.Subject, layout.ErasedSubjects) {
 			marks = append(marks, m)
 			continue
 		}
 		s, err := wire.Unpack(m.Data)
-		if err != nil { // a floor, or damage, which whoever reads it reports
+		if err != nil { // a floor, or damage, which a reader reports
 			continue
 		}
 		if s.Last() <= end.LastSeq {
@@ -114,7 +114,7 @@ func (l *Maintenance) dropOrphanSegmentsOnce(ctx context.Context, p int) error {
 	if l.Opts.MostLost() < 0 {
 		return nil
 	}
-	for _, m := range marks { // now: leftOf must find no orphan
+	for _, m := range marks { // after the segments: leftOf must find no orphan
 		if err := l.dropOrphanMark(ctx, m, end.LastSeq); err != nil {
 			return err
 		}
@@ -122,17 +122,18 @@ func (l *Maintenance) dropOrphanSegmentsOnce(ctx context.Context, p int) error {
 	return nil
 }
 
-// dropOrphanMark removes what the mark of an erasure says of a record or a fence that the log
-// has lost: the same sequences are then those of new records. What is left of the session is
-// still to be erased, also if it had been removed before: the log has lost that, too. If that
-// can't be read, the mark names the last record that the log has not lost, see wantLeft.
+// dropOrphanMark changes the mark of an erasure that names a record or a fence which the
+// log has lost: the same sequences will be those of new records. The rest of the session
+// must still be erased, also if it had been removed before, since the log has lost that,
+// too. If that can't be read, the mark names the last record that the log has not lost,
+// see wantLeft.
 func (l *Maintenance) dropOrphanMark(ctx context.Context, m wire.Message, end uint64) error {
 	session, ok := layout.SessionID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
 	if !ok { // a server's report
 		return nil
 	}
 	e, err := l.ErasingOf(ctx, session)
-	if err != nil || e.At != m.Sequence || max(e.Head, e.Fence) <= end { // a later one may be another node's
+	if err != nil || e.At != m.Sequence || max(e.Head, e.Fence) <= end { // a later mark may be another node's
 		return err
 	}
 	left, err := l.leftOf(ctx, session, end)
@@ -153,7 +154,7 @@ func (l *Maintenance) dropOrphanMark(ctx context.Context, m wire.Message, end ui
 		if e.Head = left; left > 0 {
 			e.Removed, e.Done, e.Told = false, false, false
 		}
-		if e.Fence > end || e.Fence == left { // then what is left is to be fenced again
+		if e.Fence > end || e.Fence == left { // then the rest must be fenced again
 			e.Fence = 0
 			for i := range e.Parts {
 				if part := &e.Parts[i]; part.Stream == layout.LogStream(l.PartitionOf(session)) {
@@ -167,9 +168,10 @@ func (l *Maintenance) dropOrphanMark(ctx context.Context, m wire.Message, end ui
 	return err
 }
 
-// leftOf returns the last sequence up to end that the log or a segment has of a session, 0 if
-// there is none. It may be a fence's. What comes after end is of a session that was created since.
-// Errors: errDamaged, if the log has none and the last segment can't be read.
+// leftOf returns the last sequence up to end that the log or a segment has of a session,
+// 0 if there is none. It may be a fence's. Records after end are of a session that was
+// created since. Errors: ErrDamaged if the log has none and the last segment can't be
+// read.
 func (l *Maintenance) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {
 	p := l.PartitionOf(session)
 	m, err := l.LastMessage(ctx, layout.LogStream(p), layout.LogSubject(session, p))

@@ -15,12 +15,13 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// TestALogThatIsBehindItsSegmentsIsWaitedFor: with replicas a server that has just been elected,
-// or was stopped for a while, may answer for a log that lacks what is in the segments. A node that
-// starts then waits for the rest, and refuses to start only if it does not come.
-func TestALogThatIsBehindItsSegmentsIsWaitedFor(t *testing.T) {
+// TestALogThatEndsBeforeItsSegmentsIsWaitedFor: with replicas, a server that has just
+// been elected, or was stopped for a while, may answer for a log that lacks records which
+// the segments have. A node that starts then waits for them, and refuses to start only if
+// they don't arrive.
+func TestALogThatEndsBeforeItsSegmentsIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	// Nothing of a hooked log runs by itself, so its options may be changed.
+	// A hooked log does nothing in the background, so its options may be changed.
 	l := openHooked(t, openLog(t, link.Options{}).Conn, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
 	l.Opts.Replicas = 3 // as far as orphan segments are concerned
 	head, err := l.Append(t.Context(), "s", 0, []eventlog.Entry{storetest.TextEntry(0)})

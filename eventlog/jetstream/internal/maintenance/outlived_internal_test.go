@@ -21,8 +21,8 @@ import (
 
 var errKilled = errors.New("its process was killed")
 
-// killedAfter returns a hook that runs before ahead of the first request with a prefix, sends that request,
-// and fails all others of the same log from then on.
+// killedAfter returns a hook that calls before ahead of the first request with a prefix,
+// sends that request, and fails all later ones of the same log.
 func killedAfter(prefix string, before func(context.Context)) link.Hook {
 	killed := false
 	return func(ctx context.Context, point string, do func(context.Context) error) error {
@@ -70,19 +70,19 @@ func requireUsable(t *testing.T, l *Maintenance, session string, last uint64) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// TestASegmentOfAKilledSealerBringsNothingBack: it is stored when the session has been erased, and
-// the sealer does not live to take it back.
+// TestASegmentOfAKilledSealerBringsNothingBack: it is stored after the session was
+// erased, and the sealer does not live to remove it.
 func TestASegmentOfAKilledSealerBringsNothingBack(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(*testing.T, *Maintenance, uint64){
 		"looked for": func(t *testing.T, l *Maintenance, last uint64) { requireUsable(t, l, "s", last) },
-		"appended behind": func(t *testing.T, l *Maintenance, last uint64) {
+		"appended after": func(t *testing.T, l *Maintenance, last uint64) {
 			_, err := l.Append(t.Context(), "s", last, storetest.TextEntries("behind", 1))
 			require.Error(t, err)
 			requireUsable(t, l, "s", last)
 		},
 		"created again": func(t *testing.T, l *Maintenance, _ uint64) {
-			entries := storetest.TextEntries("new", 150) // so many that segments are asked for
+			entries := storetest.TextEntries("new", 150) // so many that segments are read
 			storetest.Appended(t, l, "s", 0, entries)
 			storetest.RequireRecords(t, l, "s", entries)
 		},
@@ -103,8 +103,8 @@ func TestASegmentOfAKilledSealerBringsNothingBack(t *testing.T) {
 	}
 }
 
-// TestASegmentThatArrivesInANewSession: its sealer was killed, its session erased, and the id is in use
-// again when it is stored.
+// TestASegmentThatArrivesInANewSession: its sealer was killed, its session erased, and
+// the id is in use again when the segment is stored.
 func TestASegmentThatArrivesInANewSession(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -124,7 +124,7 @@ func TestASegmentThatArrivesInANewSession(t *testing.T) {
 	require.Equal(t, last, s.Last())
 }
 
-// TestAFloorOfAKilledTrimIsOfNoNewSession: it is stored when the session has been erased.
+// TestAFloorOfAKilledTrimIsOfNoNewSession: it is stored after the session was erased.
 func TestAFloorOfAKilledTrimIsOfNoNewSession(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(*testing.T, *Maintenance, uint64){
@@ -151,7 +151,8 @@ func TestAFloorOfAKilledTrimIsOfNoNewSession(t *testing.T) {
 	}
 }
 
-// requireForgotten requires that nothing of a session is left once its erasure's mark goes.
+// requireForgotten requires that nothing of a session is left once its erasure's mark is
+// removed.
 func requireForgotten(t *testing.T, l *Maintenance, session string) {
 	t.Helper()
 	e, err := l.ErasingOf(t.Context(), session)
@@ -167,8 +168,8 @@ func requireForgotten(t *testing.T, l *Maintenance, session string) {
 	requireNothing(t, l, session)
 }
 
-// TestALateAppendWhosePayloadWasErased: it would create a session, and is stored when its sender has
-// given up, and a session of the same id was created and erased.
+// TestALateAppendWhosePayloadWasErased: it would create a session, and is stored after
+// its sender has given up, and after a session of the same id was created and erased.
 func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 	t.Parallel()
 	large := storetest.TextEntries("x", 3)
@@ -181,7 +182,7 @@ func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 			_, err := l.Payload(t.Context(), "s", late[1])
 			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 		},
-		"appended behind": func(t *testing.T, l *Maintenance, late []wire.Stored) {
+		"appended after": func(t *testing.T, l *Maintenance, late []wire.Stored) {
 			_, err := l.Append(t.Context(), "s", late[2].Sequence, storetest.TextEntries("behind", 1))
 			require.Error(t, err)
 			require.NotErrorIs(t, err, eventlog.ErrOutcomeUnknown)
@@ -217,8 +218,9 @@ func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 	}
 }
 
-// TestAnAppendAsksForNothingThatItsNodeKnows: a node that has appended a record, or has found it as the
-// head, sends one request to append after it. It looks at any other record first, once.
+// TestAnAppendAsksForNothingThatItsNodeKnows: a node that has appended a record, or has
+// found it as the head, sends one request to append after it. It reads any other record
+// first, once.
 func TestAnAppendAsksForNothingThatItsNodeKnows(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -283,9 +285,9 @@ func TestASegmentThatIsGoneReopensNoErasure(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// TestWhatCannotBeReadIsOfNoErasedSession: an erasure removes it only while its fence stands. Later it
-// may be of a session that was created since.
-func TestWhatCannotBeReadIsOfNoErasedSession(t *testing.T) {
+// TestAnUnreadableMessageIsOfNoErasedSession: an erasure removes it only while its fence
+// exists. Later it may be of a session that was created since.
+func TestAnUnreadableMessageIsOfNoErasedSession(t *testing.T) {
 	t.Parallel()
 	for name, mark := range map[string]func(*store.Erasing){
 		"by a known fence":    func(*store.Erasing) {},

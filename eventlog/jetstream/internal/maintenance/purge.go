@@ -20,12 +20,12 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// purgeStep is how many messages go at once: appends wait meanwhile.
+// purgeStep is how many messages one purge removes: appends wait meanwhile.
 const purgeStep = 50_000
 
-// Purge implements eventlog.Archive. It seals what is old enough, so that a
-// later purge can go further. Before a record goes, its copy in the segments
-// is compared with it.
+// Purge implements eventlog.Archive. It seals records that are old enough, so that a
+// later purge can remove more. Before a record is removed, its copy in the segments is
+// compared with it.
 func (l *Maintenance) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Purged, error) {
 	if o.SealedFor == 0 {
 		o.SealedFor = eventlog.MinSealed
@@ -37,7 +37,7 @@ func (l *Maintenance) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eve
 	return l.purgeAll(ctx, o.OlderThan, func() time.Time { return time.Now().Add(-o.SealedFor) })
 }
 
-// purgeAll is Purge of what was sealed before a moment.
+// purgeAll is Purge of records that were sealed before a moment.
 func (l *Maintenance) purgeAll(ctx context.Context, olderThan time.Duration, sealed func() time.Time) (all []eventlog.Purged, err error) {
 	for p := range l.Partitions() {
 		done, err := l.purge(ctx, p, olderThan, sealed)
@@ -117,13 +117,13 @@ func (l *Maintenance) purge(ctx context.Context, p int, olderThan time.Duration,
 	return done, nil
 }
 
-// leavesOne returns below, or less: where a purge of a partition's log leaves a message that
-// nobody removes meanwhile; 1, which purges nothing, if there is none. When a purge leaves
-// none in the last block nats-server 2.15.2 goes on counting from the block's old first
-// sequence, takes the same messages out of its index again with the next purge, and then no
-// longer finds later ones of their subjects. With a purge of all it
-// begins a new block, which is not on the disk when the others are removed: see
-// Server.GroupSync.
+// leavesOne returns below or less, so that a purge of a partition's log leaves a message
+// that no one removes meanwhile. If there is none, it returns 1, which purges nothing. If
+// a purge leaves no message in the last block, nats-server 2.15.2 continues to count from
+// the block's old first sequence, removes the same messages from its index again with the
+// next purge, and then no longer finds later ones of their subjects. If a purge removes
+// all messages, the server begins a new block, which is not on the disk when the others
+// are removed: see Server.GroupSync.
 func (l *Maintenance) leavesOne(ctx context.Context, s natsjs.Stream, p int, below uint64) (uint64, error) {
 	if !l.GroupSync() {
 		info, err := s.Info(ctx)
@@ -137,14 +137,14 @@ func (l *Maintenance) leavesOne(ctx context.Context, s natsjs.Stream, p int, bel
 		return 1, nil
 	case err != nil:
 		return 1, err
-	case wire.IsErased(last.Header): // it goes as soon as the erasure has ended
+	case wire.IsErased(last.Header): // it is removed as soon as the erasure has ended
 		return 1, nil
 	}
 	return min(below, last.Sequence), nil
 }
 
-// firstSince returns the first sequence of a partition's log stored at or
-// after a time, else the one behind last.
+// firstSince returns the first sequence of a partition's log stored at or after a time,
+// else the one after last.
 func (l *Maintenance) firstSince(ctx context.Context, p int, t time.Time, last uint64) (uint64, error) {
 	req, _ := json.Marshal(map[string]any{
 		"next_by_subj": layout.LogSubjects + strconv.Itoa(p) + ".*", "start_time": t.UTC(), "batch": 1,
@@ -159,7 +159,7 @@ func (l *Maintenance) firstSince(ctx context.Context, p int, t time.Time, last u
 	return wire.SequenceOf(m)
 }
 
-// purgeable returns below, or less: the first sequence of the session that is in no
+// purgeable returns below or less: the first sequence of the session that is in no
 // segment stored before the time that sealed returns.
 func (l *Maintenance) purgeable(ctx context.Context, session string, below uint64, sealed func() time.Time) (uint64, error) {
 	stream, subject, err := l.Place(session)
@@ -172,13 +172,13 @@ func (l *Maintenance) purgeable(ctx context.Context, session string, below uint6
 	}
 	err = l.Seal(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
-		// An erasure that broke off. A purge would leave its bytes where
-		// nothing overwrites them any more.
+		// An interrupted erasure. A purge would leave its bytes where nothing overwrites
+		// them any more.
 		if _, err = l.findErasure(ctx, session); err == nil {
 			_, err = l.finishErasure(ctx, session, true)
 		}
 		if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) { // others have ended it
-			return below, nil // records of a new session come after it
+			return below, nil // records of a new session are after below
 		}
 	}
 	if err != nil {
@@ -189,7 +189,7 @@ func (l *Maintenance) purgeable(ctx context.Context, session string, below uint6
 		return 0, err
 	}
 	for next, err := range l.ReadStored(ctx, session, held, 0) {
-		if errors.Is(err, eventlog.ErrSessionNotFound) { // it is being erased
+		if errors.Is(err, eventlog.ErrSessionNotFound) {
 			return begins, nil
 		}
 		return min(below, next.Sequence), err
@@ -202,9 +202,9 @@ func (l *Maintenance) SealedBefore(ctx context.Context, session string, t time.T
 	return l.sealedBefore(ctx, session, 0, t)
 }
 
-// sealedBefore is SealedBefore of the segments with records behind from; where
-// there is none of that age, from itself. It takes the servers' clock for one
-// that does not go back, as the server does.
+// sealedBefore is SealedBefore for the segments with records after from; if none is that
+// old, it returns from. It assumes that the servers' clock does not go back, as the
+// server does.
 func (l *Maintenance) sealedBefore(ctx context.Context, session string, from uint64, t time.Time) (uint64, error) {
 	refs, _, err := l.SegmentsBehind(ctx, session, from, l.LastSegment)
 	if err != nil {
@@ -213,7 +213,7 @@ func (l *Maintenance) sealedBefore(ctx context.Context, session string, from uin
 	stream := layout.SegmentStream(l.PartitionOf(session))
 	young := sort.Search(len(refs), func(i int) bool {
 		m, gerr := l.GetAt(ctx, stream, refs[i].At)
-		if gerr != nil && !errors.Is(gerr, link.ErrNoMessage) { // what retention has removed was old enough
+		if gerr != nil && !errors.Is(gerr, link.ErrNoMessage) { // a segment that retention has removed was old enough
 			err = gerr
 		}
 		return m.At.After(t)

@@ -50,7 +50,7 @@ func serve(t *testing.T, dir string, o link.Options) *serving {
 	return s
 }
 
-// nowhere requires that no file has the secret, also when the server is stopped.
+// nowhere requires that no file has the secret, also after the server has stopped.
 func (s *serving) nowhere() {
 	s.t.Helper()
 	for range 2 {
@@ -70,8 +70,8 @@ func (s *serving) erase(session string) {
 	require.ErrorIs(s.t, err, eventlog.ErrSessionNotFound)
 }
 
-// between waits until the server's clock has moved on, and returns a moment that
-// what comes next is after by more than a purge takes to begin.
+// between waits until the server's clock has moved on, and returns a moment after which
+// the next message is by more than a purge takes to begin.
 func between() time.Time {
 	time.Sleep(2 * time.Millisecond)
 	moment := time.Now()
@@ -123,9 +123,9 @@ func TestErasureAfterATrimLeavesNoByte(t *testing.T) {
 	s.nowhere()
 }
 
-// TestErasureOfWhatAnOlderVersionTrimmed: it has left segments in blocks that nobody
-// may replace while the server runs.
-func TestErasureOfWhatAnOlderVersionTrimmed(t *testing.T) {
+// TestErasureOfSegmentsThatAnOlderVersionTrimmed: it has left segments in blocks that
+// can't be replaced while the server runs.
+func TestErasureOfSegmentsThatAnOlderVersionTrimmed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), link.Options{})
 	head := uint64(0)
@@ -137,7 +137,7 @@ func TestErasureOfWhatAnOlderVersionTrimmed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Trim(t.Context(), "s", 500)
 	require.NoError(t, err)
-	// What it had removed, it had not overwritten.
+	// It had removed them without overwriting.
 	_, err = s.JS.Publish(t.Context(), layout.SegmentSubject("s", 0), []byte(secretText))
 	require.NoError(t, err)
 	last, err := s.LastOf(t.Context(), layout.SegmentStream(0))
@@ -198,8 +198,8 @@ func TestErasureOfASessionOfManyRecords(t *testing.T) {
 	s.nowhere()
 }
 
-// TestARemovedSessionIsOverwrittenLater: the process has died when nobody could read
-// it any more, and its bytes were there. What was created again since stays.
+// TestARemovedSessionIsOverwrittenLater: the process died when no one could read the
+// session any more and its bytes still existed. A session created since stays.
 func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -228,9 +228,9 @@ func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 	s.nowhere()
 }
 
-// TestWhatOthersKeepIsForgottenWhileTheFenceStands: nobody has created the session
+// TestDataOfOthersIsRemovedWhileTheFenceExists: so the session can't have been created
 // again by then.
-func TestWhatOthersKeepIsForgottenWhileTheFenceStands(t *testing.T) {
+func TestDataOfOthersIsRemovedWhileTheFenceExists(t *testing.T) {
 	t.Parallel()
 	var s *serving
 	var forgotten []string
@@ -246,7 +246,7 @@ func TestWhatOthersKeepIsForgottenWhileTheFenceStands(t *testing.T) {
 	storetest.Appended(t, s.Maintenance, "s", 0, storetest.TextEntries("new", 1))
 }
 
-// TestAnOutsideServerMayKeepWhatRetentionRemoved: nobody here can look at its files.
+// TestAnOutsideServerMayKeepWhatRetentionRemoved: no node can read its files.
 func TestAnOutsideServerMayKeepWhatRetentionRemoved(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -262,9 +262,9 @@ func TestAnOutsideServerMayKeepWhatRetentionRemoved(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// cutOff has the next message of the segments that the server is to overwrite only be
-// marked as deleted, as a kill at that moment does. It calls f, which meets that, and
-// serves from what the kill has left.
+// cutOff makes the server only mark the next segment as deleted instead of overwriting
+// it, as a kill at that moment does. It calls f, during which that happens, and serves
+// from what the kill has left.
 func (s *serving) cutOff(f func(ctx context.Context) error) *serving {
 	s.t.Helper()
 	inTheWay := filepath.Join(s.dir, "jetstream", "HELIX", "streams", layout.SegmentStream(0), "msgs", "1.blk.tmp")
@@ -276,8 +276,8 @@ func (s *serving) cutOff(f func(ctx context.Context) error) *serving {
 	return serve(s.t, killed, link.Options{})
 }
 
-// TestAnErasureThatAKillCutOffLeavesNoByte: the server was killed when it had marked a
-// segment as deleted, and had not overwritten it.
+// TestAnErasureThatAKillCutOffLeavesNoByte: the server was killed after it had marked a
+// segment as deleted, and before it had overwritten it.
 func TestAnErasureThatAKillCutOffLeavesNoByte(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), link.Options{})
@@ -296,8 +296,8 @@ func TestAnErasureThatAKillCutOffLeavesNoByte(t *testing.T) {
 	s.nowhere()
 }
 
-// TestATrimThatAKillCutOffLeavesNoByte: an erasure that comes later finds nothing that
-// only a restart could overwrite.
+// TestATrimThatAKillCutOffLeavesNoByte: a later erasure finds nothing that only a restart
+// could overwrite.
 func TestATrimThatAKillCutOffLeavesNoByte(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), link.Options{})

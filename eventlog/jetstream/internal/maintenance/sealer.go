@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// sealPace is the least time between two rounds of sealing, which share
-	// the disk with appends.
+	// sealPace is the least time between two rounds of sealing, which share the disk with
+	// appends.
 	sealPace = 100 * time.Millisecond
 	// sealSweep is how often idle sessions are looked for.
 	sealSweep = 10 * time.Second
@@ -27,33 +27,33 @@ const (
 	sealRound = 64
 	// sealTimeout bounds a round, and each session that has to be read.
 	sealTimeout = 30 * time.Second
-	// pieceRecords and pieceBytes bound what is read at once, to be sealed before
-	// more is: several segments.
+	// pieceRecords and pieceBytes bound how much is read and sealed at once: several
+	// segments.
 	pieceRecords = 10 * wire.SegmentRecords
 	pieceBytes   = 8 * wire.SegmentBytes
 )
 
-// sealer packs what a partition's sessions got into segments, from which a session is read
-// many times faster than from the log among other sessions' records, and which
-// outlive a purge of the log. It seals what this node appended; several nodes
-// may seal the same session, since each segment is appended behind the one
-// before by comparison.
+// sealer packs new records of a partition's sessions into segments. From those a session
+// is read many times faster than from the log among other sessions' records, and a purge
+// of the log does not remove them. It seals records that this node appended. Several
+// nodes may seal the same session, since each segment is appended after the one before by
+// comparison.
 type sealer struct {
 	log     *store.Store
-	most    int // for tests; 0 means its share of sealBuffer
+	most    int // set by tests; 0: its share of sealBuffer
 	wake    chan struct{}
 	working sync.Mutex // held while segments are written
 
 	mu    sync.Mutex
 	tails map[string]*unsealed
 	queue []*unsealed
-	bytes int // of all tails
+	bytes int // of all unsealed records
 }
 
-// segments seal what sessions get.
+// segments seals the sessions of all partitions.
 type segments struct {
 	*store.Store
-	sealers [layout.MaxPartitions]*sealer // one for each partition that there can be
+	sealers [layout.MaxPartitions]*sealer // one for each possible partition
 }
 
 func newSegments(records *store.Store) *segments {
@@ -65,7 +65,7 @@ func newSegments(records *store.Store) *segments {
 	return l
 }
 
-// start has what is due sealed until the log is closed.
+// start seals what is due until the log is closed.
 func (l *segments) start() {
 	run := func(p int, _ uint64) {
 		if !l.Opts.ReadOnly && l.Opts.Hook == nil {
@@ -82,17 +82,17 @@ func (l *segments) note(session string, expected, last uint64, records []wire.St
 	l.sealerOf(session).note(session, expected, last, records)
 }
 
-// forget drops what waits to be sealed of a session.
+// forget drops the unsealed records of a session.
 func (l *segments) forget(session string) { l.sealerOf(session).forget(session) }
 
 func newSealer(l *store.Store) *sealer {
 	return &sealer{log: l, wake: make(chan struct{}, 1), tails: map[string]*unsealed{}}
 }
 
-// room is how many bytes it may keep.
+// room is how many bytes of unsealed records it may keep.
 func (s *sealer) room() int { return cmp.Or(s.most, sealBuffer/s.log.Partitions()) }
 
-// note takes an acknowledged append.
+// note adds an acknowledged append.
 func (s *sealer) note(session string, expected, last uint64, records []wire.Stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,11 +122,11 @@ func (s *sealer) enqueue(t *unsealed) {
 	}
 }
 
-// run seals what is due until the log is closed. What fails stays in the log
-// and is due again with the next append or sweep.
+// run seals what is due until the log is closed. After a failure the records stay in the
+// log, and are due again with the next append or sweep.
 func (s *sealer) run() {
 	every := sealSweep
-	if interval := s.log.Opts.SyncInterval(); interval > 0 { // what was too young before
+	if interval := s.log.Opts.SyncInterval(); interval > 0 { // records that were too young before
 		every = min(every, 2*interval)
 	}
 	sweep := time.NewTicker(every)
@@ -147,14 +147,15 @@ func (s *sealer) run() {
 		case <-s.log.Closed:
 			return
 		}
-		if s.log.Refuses(false) == "" { // else the next sweep wakes it
+		if s.log.Refuses(false) == "" { // otherwise the next sweep wakes it
 			s.sealDue(context.Background())
 		}
 		pace.Reset(sealPace)
 	}
 }
 
-// sweep queues what has become due by time, and forgets what is long idle.
+// sweep queues sessions that have become due by time, and drops those that were idle for
+// long.
 func (s *sealer) sweep(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +176,7 @@ func (s *sealer) sweep(now time.Time) {
 			t.drop()
 		}
 	}
-	if len(s.queue) > 0 { // it was put off
+	if len(s.queue) > 0 { // an earlier round was postponed
 		select {
 		case s.wake <- struct{}{}:
 		default:
@@ -183,7 +184,7 @@ func (s *sealer) sweep(now time.Time) {
 	}
 }
 
-// sealDue seals one round of what is queued.
+// sealDue seals one round of queued sessions.
 func (s *sealer) sealDue(ctx context.Context) {
 	s.working.Lock()
 	defer s.working.Unlock()
@@ -193,7 +194,7 @@ func (s *sealer) sealDue(ctx context.Context) {
 		t := s.queue[0]
 		s.queue = s.queue[1:]
 		t.queued = false
-		if !t.due(time.Now()) { // it was sealed meanwhile
+		if !t.due(time.Now()) { // sealed meanwhile
 			continue
 		}
 		round = append(round, s.work(t))
@@ -209,7 +210,7 @@ func (s *sealer) sealDue(ctx context.Context) {
 	s.seal(ctx, round)
 }
 
-// work is the sealing of a tail. The caller has the lock.
+// work returns the sealing of a session's unsealed records. The caller holds the lock.
 func (s *sealer) work(t *unsealed) *sealing {
 	w := &sealing{
 		session: t.session, last: t.last, all: t.count < wire.SegmentRecords && t.bytes < wire.SegmentBytes,
@@ -221,9 +222,9 @@ func (s *sealer) work(t *unsealed) *sealing {
 	return w
 }
 
-// seal seals those of a round whose records are in memory together, and then each of
-// the others by itself, piece after piece, for as long as a round may take. What
-// that is too short for is due again.
+// seal seals the sessions of a round whose records are in memory together, and then each
+// of the others separately, piece after piece, for as long as a round may take. Sessions
+// that are left are due again.
 func (s *sealer) seal(ctx context.Context, round []*sealing) {
 	together, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
@@ -249,7 +250,7 @@ func (s *sealer) seal(ctx context.Context, round []*sealing) {
 	}
 }
 
-// sealRead seals a session whose records have to be read.
+// sealRead seals a session whose records must be read.
 func (s *sealer) sealRead(ctx context.Context, w *sealing) {
 	for w.err == nil {
 		if w.err = s.readPiece(ctx, w); w.err != nil {
@@ -268,7 +269,7 @@ func (s *sealer) sealRead(ctx context.Context, w *sealing) {
 	}
 }
 
-// again queues a session of which some was sealed and more is due.
+// again queues a session that was sealed in part and is still due.
 func (s *sealer) again(w *sealing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,27 +278,27 @@ func (s *sealer) again(w *sealing) {
 	}
 }
 
-// sealing is the work on one session: to pack its records up to last.
+// sealing is the work on one session: pack its records up to last.
 type sealing struct {
 	session string
 	last    uint64
-	all     bool // also what does not fill a segment
-	// before is set where the server syncs now and then only: a segment must
-	// not survive a power loss that its records don't.
+	all     bool // seal also records that don't fill a segment
+	// before is set if the server syncs only at intervals: a segment must not survive a
+	// power loss that its records don't.
 	before time.Time
-	// records are those behind from up to last if whole, else they have to
-	// be read, a piece at a time; rest: there are more than the piece.
+	// records are those after from up to last if whole; otherwise they must be read, a
+	// piece at a time. rest: there are more than the piece.
 	records  []wire.Stored
 	whole    bool
 	rest     bool
 	from     uint64
-	segment  *wire.Segment // the last one, and its place
+	segment  *wire.Segment // the last one; at is its sequence in the stream
 	at       uint64
 	progress bool // some were sealed
 	err      error
 }
 
-// end is the last record that is sealed, or 0.
+// end returns the last record to be sealed, or 0.
 func (w *sealing) end() uint64 {
 	if w.segment == nil {
 		return 0
@@ -313,8 +314,8 @@ func (s *sealer) find(ctx context.Context, w *sealing) (err error) {
 	return err
 }
 
-// buffered reports whether the records after the last segment are in memory, and
-// drops those before.
+// buffered reports whether the records after the last segment are in memory, and drops
+// those before.
 func (w *sealing) buffered() bool {
 	end := w.end()
 	if !w.whole || w.from > end {
@@ -326,14 +327,14 @@ func (w *sealing) buffered() bool {
 	return w.follows()
 }
 
-// follows reports whether the records follow the last segment: it may hold an
-// erased session's, which another node is about to take back.
+// follows reports whether the records follow the last segment: that may be of an erased
+// session, and another node be about to remove it.
 func (w *sealing) follows() bool {
 	return len(w.records) == 0 || !w.records[0].Linked || w.records[0].Previous == w.end()
 }
 
-// readPiece reads the records after the last segment: all, or as many as a piece
-// takes.
+// readPiece reads the records after the last segment: all, or as many as a piece may
+// have.
 func (s *sealer) readPiece(ctx context.Context, w *sealing) error {
 	size := 0
 	w.records, w.rest = nil, false
@@ -350,12 +351,12 @@ func (s *sealer) readPiece(ctx context.Context, w *sealing) error {
 	return nil
 }
 
-// take returns the next segment of w, nil if there is none to be written.
+// take returns the next segment of w, nil if none must be written.
 func (w *sealing) take() *wire.Segment {
 	return w.segment.Take(w.at, w.records, w.before, w.all && !w.rest)
 }
 
-// write appends one segment of each member and returns those that have more.
+// write appends one segment of each member and returns the members that have more.
 func (s *sealer) write(ctx context.Context, round []*sealing) (more []*sealing) {
 	var members []*sealing
 	var segments []*wire.Segment
@@ -379,7 +380,7 @@ func (s *sealer) write(ctx context.Context, round []*sealing) (more []*sealing) 
 	last, err := s.log.Publish(ctx, messages)
 	for i, w := range members {
 		at := last + 1 + uint64(i) - uint64(len(messages))
-		if err != nil && len(members) > 1 { // one by one, so that each has its own answer
+		if err != nil && len(members) > 1 { // separately, so that each gets its own answer
 			at, w.err = s.log.Publish(ctx, messages[i:i+1])
 		} else {
 			w.err = err
@@ -406,7 +407,7 @@ func (s *sealer) message(w *sealing, next *wire.Segment) (*nats.Msg, error) {
 	}}, nil
 }
 
-// sealed notes what became of a segment.
+// sealed records the result of writing a segment.
 func (s *sealer) sealed(w *sealing, next *wire.Segment, at uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -418,14 +419,14 @@ func (s *sealer) sealed(w *sealing, next *wire.Segment, at uint64) {
 			s.bytes -= t.bytes
 			delete(s.tails, w.session)
 		default:
-			t.sealed, t.at = nil, 0 // another node may have sealed
+			t.sealed, t.at = nil, 0 // another node may have sealed the session
 		}
 		return
 	}
 	s.log.Metrics.Sealed()
 	w.progress = true
 	w.records = w.records[len(next.Records):]
-	// The records have been written; the tail needs the directory only.
+	// The records have been written; only the directory is needed further.
 	w.segment = &wire.Segment{
 		Index: next.Index, Previous: next.Previous, Directory: next.Directory, Earlier: next.Earlier,
 		Records: []wire.Stored{{Record: eventlog.Record{Sequence: next.Last()}}},
@@ -439,7 +440,7 @@ func (s *sealer) sealed(w *sealing, next *wire.Segment, at uint64) {
 	}
 }
 
-// settle notes what another node has sealed of the tail.
+// settle drops unsealed records that another node has sealed.
 func (s *sealer) settle(w *sealing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -453,10 +454,11 @@ func (s *sealer) settle(w *sealing) {
 // errErased: the session was erased while it was sealed.
 var errErased = fmt.Errorf("%w: it was erased while it was sealed", eventlog.ErrSessionNotFound)
 
-// confirm removes a first segment that was stored when the session was fenced, or gone: an
-// erasure removes the segments that it finds, and may have looked before. If no answer came,
-// confirm looks the segment up. A later segment needs none of this: it is compared with the
-// segment before it, so the server refuses it, or the erasure finds both.
+// confirm removes a first segment that was stored when the session was fenced, or gone:
+// an erasure removes the segments that it finds, and may have looked before. If there was
+// no answer, confirm looks the segment up. A later segment needs none of this: it is
+// compared with the segment before it, so the server refuses it, or the erasure finds
+// both.
 func (s *sealer) confirm(ctx context.Context, w *sealing, next *wire.Segment, at uint64) error {
 	if w.err != nil {
 		found, place, err := s.log.LastSegment(ctx, w.session)
@@ -473,7 +475,7 @@ func (s *sealer) confirm(ctx context.Context, w *sealing, next *wire.Segment, at
 	return errors.Join(errErased, s.log.Wipe(ctx, w.session, layout.SegmentStream(p), layout.SegmentSubject(w.session, p), at))
 }
 
-// forget drops a session's tail.
+// forget drops a session's unsealed records.
 func (s *sealer) forget(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -487,8 +489,8 @@ func (l *segments) sealerOf(session string) *sealer {
 	return l.sealers[l.PartitionOf(session)]
 }
 
-// Seal packs all that a session has into segments, the last one too, which
-// may not be full. The log does so by itself; retention wants it at once.
+// Seal packs all records of a session into segments, the last of which may not be full.
+// The log does so in the background; retention needs it at once.
 func (l *segments) Seal(ctx context.Context, session string) error {
 	head, inLog, err := l.HeadPlace(ctx, session)
 	if err != nil || !inLog {

@@ -38,7 +38,7 @@ func (l *wholeLog) Follow(ctx context.Context, session string, from uint64) iter
 	return l.live.Follow(ctx, session, from)
 }
 
-// openLogAs opens the log of a new server in a context that says what the test changes of it.
+// openLogAs opens the log of a new server in a context with the test's tuning.
 func openLogAs(t *testing.T, ctx context.Context, o link.Options) *Maintenance {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
@@ -94,8 +94,8 @@ func TestSessionsAreSealedAsTheyGrow(t *testing.T) {
 	sealedTo(t, l, "s0", last)
 }
 
-// TestAnotherNodesRecordsAreSealedToo: what a node has not appended itself it
-// reads from the log, and a segment that another node wrote it goes on from.
+// TestAnotherNodesRecordsAreSealedToo: a node reads records that it has not appended from
+// the log, and continues after a segment that another node wrote.
 func TestAnotherNodesRecordsAreSealedToo(t *testing.T) {
 	t.Parallel()
 	a := openLog(t, link.Options{})
@@ -162,7 +162,7 @@ func TestATailThatDoesNotFitIsReadFromTheLog(t *testing.T) {
 	tail.add(2, 3, one, 150)
 	require.False(t, tail.whole(), "the middle is missing")
 	require.Equal(t, 3, tail.count)
-	tail.add(9, 10, one, 150) // something else was appended before
+	tail.add(9, 10, one, 150) // another record was appended before
 	require.True(t, tail.whole())
 	require.Equal(t, uint64(9), tail.from)
 

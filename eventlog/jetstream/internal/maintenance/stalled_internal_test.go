@@ -24,9 +24,9 @@ func fenceOnly(t *testing.T, l *Maintenance, session string) {
 	require.NoError(t, err)
 }
 
-// TestAStalledEraserLeavesTheNextSession: after an erasure is marked, a node that erases, or that
-// finishes the erasure, stalls at each of its requests. Meanwhile the erasure ends and the session
-// is created again, which nobody wants to erase.
+// TestAStalledEraserLeavesTheNextSession: after an erasure is marked, a node that erases,
+// or that finishes the erasure, stalls at each of its requests. Meanwhile the erasure
+// ends and the session is created again, which must not be erased.
 func TestAStalledEraserLeavesTheNextSession(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestAStalledEraserLeavesTheNextSession(t *testing.T) {
 				if marked {
 					if steps++; steps == at+1 {
 						ctx := context.WithoutCancel(ctx)
-						if _, err := l.Erase(ctx, session); err != nil { // else the stalled node has ended it
+						if _, err := l.Erase(ctx, session); err != nil { // otherwise the stalled node has ended it
 							require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 						}
 						storetest.Appended(t, l, session, 0, entries)
@@ -79,8 +79,8 @@ func TestAStalledEraserLeavesTheNextSession(t *testing.T) {
 	}
 }
 
-// TestASlowEraserKeepsTheNextMark: it marks its fence when the session was created again, and is to
-// be erased again.
+// TestASlowEraserKeepsTheNextMark: it marks its fence after the session was created
+// again, and must be erased again.
 func TestASlowEraserKeepsTheNextMark(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})

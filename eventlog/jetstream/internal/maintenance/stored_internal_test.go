@@ -15,9 +15,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// TestALogOfAnOlderVersionGoesOn: its records, and those that this version appends after them,
-// are one session.
-func TestALogOfAnOlderVersionGoesOn(t *testing.T) {
+// TestALogOfAnOlderVersionContinues: its records, and those that this version appends
+// after them, are one session.
+func TestALogOfAnOlderVersionContinues(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	var want []eventlog.Entry

@@ -25,7 +25,7 @@ func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
 	published := 0
 	slow := openHooked(t, l.Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
 		if strings.HasPrefix(point, "publish helix.log.") {
-			if published++; published == 1 { // behind the purged record
+			if published++; published == 1 { // after the purged record
 				_, err := l.Erase(context.WithoutCancel(ctx), "s")
 				require.NoError(t, err)
 			}
@@ -39,8 +39,8 @@ func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
 	require.Greater(t, storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 1)), head)
 }
 
-// TestAnErasureBesideAPurgeIsNoDamage: at whichever of a purge's requests a session is
-// erased, the purge does not take it for one whose segments are damaged.
+// TestAnErasureBesideAPurgeIsNoDamage: a session is erased at any of a purge's requests;
+// the purge does not report it as one whose segments are damaged.
 func TestAnErasureBesideAPurgeIsNoDamage(t *testing.T) {
 	t.Parallel()
 	for at, done := 0, false; !done; at++ {

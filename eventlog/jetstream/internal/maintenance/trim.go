@@ -16,11 +16,11 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// trimTries is how often Trim begins again because another trim was quicker.
+// trimTries is how often Trim is retried because another trim was quicker.
 const trimTries = 10
 
-// Trim implements eventlog.Archive. The session's last segment always stays.
-// Large payloads stay until the session is erased: another record may name them.
+// Trim implements eventlog.Archive. The session's last segment always stays. Blobs stay
+// until the session is erased: another record may name them.
 func (l *Maintenance) Trim(ctx context.Context, session string, upTo uint64) (floor uint64, err error) {
 	if ctx, err = l.Frees(ctx); err != nil {
 		return 0, err
@@ -32,7 +32,7 @@ func (l *Maintenance) Trim(ctx context.Context, session string, upTo uint64) (fl
 		}
 		err = l.raiseFloor(ctx, session, t)
 		if _, raced := errors.AsType[*eventlog.ConflictError](err); raced || errors.Is(err, link.ErrInFlight) {
-			if _, err := l.Head(ctx, session); errors.Is(err, eventlog.ErrSessionNotFound) { // it is being erased
+			if _, err := l.Head(ctx, session); errors.Is(err, eventlog.ErrSessionNotFound) { // the session is being erased
 				return t.floor, err
 			}
 			continue
@@ -41,7 +41,8 @@ func (l *Maintenance) Trim(ctx context.Context, session string, upTo uint64) (fl
 			return t.floor, fmt.Errorf("jetstream: trim: %w", err)
 		}
 		p := l.PartitionOf(session)
-		// Nobody looks at these again, an erasure neither: their bytes go now.
+		// Nothing reads these again, not even an erasure: their bytes are overwritten
+		// now.
 		for _, seq := range t.gone {
 			if err := l.Overwrite(ctx, layout.SegmentStream(p), seq); err != nil {
 				return t.floor, err
@@ -52,18 +53,18 @@ func (l *Maintenance) Trim(ctx context.Context, session string, upTo uint64) (fl
 	return 0, fmt.Errorf("jetstream: trim: %w: others trim session %q", eventlog.ErrUnavailable, session)
 }
 
-// trimming is what a trim is to do.
+// trimming is the work of a trim.
 type trimming struct {
 	floor uint64
-	// before is the place of the floor's message that there is, or 0.
+	// before is the sequence of the present floor's message, or 0.
 	before uint64
-	gone   []uint64 // the segments' places
-	last   uint64   // the last segment's place, which stays
+	gone   []uint64 // the sequences of the segments to remove
+	last   uint64   // the sequence of the last segment, which stays
 }
 
-// raiseFloor stores a floor before its segments are removed: a reader that misses one
-// then finds out why. It removes the floor if the session was erased meanwhile. The error is a
-// *ConflictError if there is another floor than was looked at.
+// raiseFloor stores a floor before its segments are removed, so that a reader that misses
+// one finds out why. If the session was erased meanwhile, it removes the floor. The error
+// is a *ConflictError if the floor has changed since it was read.
 func (l *Maintenance) raiseFloor(ctx context.Context, session string, t trimming) error {
 	p := l.PartitionOf(session)
 	mark := &nats.Msg{Subject: layout.FloorSubject(session, p), Data: strconv.AppendUint(nil, t.floor, 10), Header: nats.Header{
@@ -105,21 +106,22 @@ func (l *Maintenance) trimmable(ctx context.Context, session string, upTo uint64
 	if t.floor, t.before, err = l.FloorAt(ctx, session); err != nil {
 		return t, err
 	}
-	upTo = max(upTo, t.floor) // a trim that broke off may have left what the floor says is gone
+	upTo = max(upTo, t.floor) // an interrupted trim may have left segments below the floor
 	refs, _, err := l.SegmentsBehind(ctx, session, 0, l.LastSegment)
 	if err != nil || len(refs) == 0 {
 		return t, err
 	}
-	// After the segments: the log may have had no record before these were appended and sealed.
+	// After the segments: the log may have had no record before they were appended and
+	// sealed.
 	begins, err := l.FirstFrom(ctx, stream, subject, 1)
 	if err != nil {
 		return t, err
 	}
-	if begins > 0 { // what is in the log stays
+	if begins > 0 { // records that the log still has are kept
 		upTo = min(upTo, begins-1)
 	}
 	t.last = refs[len(refs)-1].At
-	// The oldest go first, and the server knows how many are left.
+	// The oldest are removed first, and the server counts those that are left.
 	left, err := l.Count(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
 	if err != nil {
 		return t, err
@@ -129,7 +131,7 @@ func (l *Maintenance) trimmable(ctx context.Context, session string, upTo uint64
 		if ref.Last > upTo {
 			break
 		}
-		if ref.At == 0 { // removed before the session was restored; what is sealed meanwhile was counted
+		if ref.At == 0 { // removed before the session was restored; segments sealed meanwhile were counted
 			continue
 		}
 		t.gone, t.floor = append(t.gone, ref.At), max(t.floor, ref.Last)
@@ -161,7 +163,7 @@ func (l *Maintenance) OldestSegment(ctx context.Context, session string) (time.T
 	return l.oldestSegment(ctx, p, layout.SegmentSubject(session, p))
 }
 
-// oldestSegment is when the oldest segment of a partition's subjects was written;
+// oldestSegment returns when the oldest segment of a partition's subjects was written;
 // zero: there is none.
 func (l *Maintenance) oldestSegment(ctx context.Context, p int, subjects string) (time.Time, error) {
 	messages, err := l.GetBatch(ctx, layout.SegmentStream(p), subjects, 1, 1, link.PageBytes)
@@ -175,9 +177,9 @@ func (l *Maintenance) oldestSegment(ctx context.Context, p int, subjects string)
 	return at, nil
 }
 
-// Droppable implements eventlog.Archive. A segment that is looked at costs the
-// server a block of its file, several MiB: to ask each session's would take as
-// long as to read the whole stream, and again at each pass.
+// Droppable implements eventlog.Archive. Reading a segment costs the server a block of
+// its file, several MiB: reading one of each session would take as long as reading the
+// whole stream, at each pass.
 func (l *Maintenance) Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for p := range l.Partitions() {

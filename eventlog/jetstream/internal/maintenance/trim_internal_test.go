@@ -19,8 +19,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 )
 
-// TestATrimOfARestoredSessionBesideASeal: the segments that were trimmed before the restore have no
-// place. One that is sealed when the trim has listed the others makes it count one more.
+// TestATrimOfARestoredSessionBesideASeal: segments that were trimmed before the restore
+// have no sequence. One that is sealed after the trim has listed the others makes it
+// count one more.
 func TestATrimOfARestoredSessionBesideASeal(t *testing.T) {
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
@@ -70,9 +71,9 @@ func TestATrimOfARestoredSessionBesideASeal(t *testing.T) {
 	require.Equal(t, append(restored, more...), texts)
 }
 
-// TestATrimLeavesWhatIsInTheLog: a session is created and sealed at whichever of a trim's requests. A
-// purge then finds each record of the log in the segments.
-func TestATrimLeavesWhatIsInTheLog(t *testing.T) {
+// TestATrimLeavesRecordsThatTheLogHas: a session is created and sealed at any of a trim's
+// requests. A purge then finds each record of the log in the segments.
+func TestATrimLeavesRecordsThatTheLogHas(t *testing.T) {
 	t.Parallel()
 	for at, done := 0, false; !done; at++ {
 		l := openLog(t, link.Options{})
@@ -97,9 +98,9 @@ func TestATrimLeavesWhatIsInTheLog(t *testing.T) {
 	}
 }
 
-// TestALatePayloadAfterATrimmedRecord: two append the same large payload after one record. What
-// the second had stored when it failed stays, though retention has removed that record: the
-// first one's record names it.
+// TestALatePayloadAfterATrimmedRecord: two callers append the same blob after one record.
+// The parts that the second had stored when it failed stay, though retention has removed
+// that record: the first one's record names the blob.
 func TestALatePayloadAfterATrimmedRecord(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -129,8 +130,9 @@ func TestALatePayloadAfterATrimmedRecord(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// TestATrimFinishesOneThatBrokeOff, also if less is to go now: the floor was told.
-func TestATrimFinishesOneThatBrokeOff(t *testing.T) {
+// TestATrimFinishesAnInterruptedOne, also if it has to remove less: readers know the
+// floor.
+func TestATrimFinishesAnInterruptedOne(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	head := uint64(0)

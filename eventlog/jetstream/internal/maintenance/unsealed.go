@@ -9,44 +9,43 @@ import (
 )
 
 const (
-	// sealLeast is how many records a run's end or an idle time makes worth a
-	// segment; fewer are read from the log as quickly.
+	// sealLeast is from how many records on a session is sealed when a run ends or after
+	// an idle time; fewer are read from the log as quickly.
 	sealLeast = 16
 	// sealIdle is after what time without an append a session is sealed.
 	sealIdle = 30 * time.Second
-	// forgetIdle is after what time without an append a session's tail is
-	// no longer counted.
+	// forgetIdle is after what time without an append a session's unsealed records are no
+	// longer tracked.
 	forgetIdle = time.Hour
-	// forgetSealed is after what time without an append the last segment is no longer kept, nor
-	// anything else of a session that is sealed to its end. Another append has it read again.
+	// forgetSealed is after what time without an append a session's last segment is no longer
+	// kept, nor anything else of a session that is sealed to its end. The next append reads
+	// the segment again.
 	forgetSealed = 2 * time.Minute
-	// sealBuffer is how many bytes of payloads a node keeps for sealing, besides
-	// at most as many that it has just sealed. What does not fit is read from the
-	// log again.
+	// sealBuffer is how many bytes of payloads a node keeps for sealing, besides at most
+	// as many that it has just sealed. Other records are read from the log again.
 	sealBuffer = 64 << 20
 )
 
-// unsealed is what a session got through this node since it was sealed.
+// unsealed is a session's records that this node has appended since it was last sealed.
 type unsealed struct {
 	session string
-	// from and last bound it: from < sequence <= last.
+	// from and last bound the records: from < sequence <= last.
 	from, last uint64
 	count      int
 	ends       bool // a run, or the stream, ended or was suspended
 	touched    time.Time
 	queued     bool
-	// records are all of it, or nil; bytes is their size.
+	// records are all of them, or nil; bytes is their size.
 	records []wire.Stored
 	bytes   int
-	spent   int // sealed records that are still before them in memory
-	// sealed is the session's last segment, if this node wrote it, and its
-	// place.
+	spent   int // sealed records that are still in memory before them
+	// sealed is the session's last segment if this node wrote it; at is its sequence.
 	sealed *wire.Segment
 	at     uint64
 }
 
-// add takes what was appended behind expected. If that is not the tail's end,
-// something came in between, and a new tail begins there.
+// add adds what was appended after expected. If that is not the last record, another node
+// has appended in between, and the unsealed records begin there.
 func (t *unsealed) add(expected, last uint64, records []wire.Stored, room int) {
 	if t.last != expected {
 		t.from, t.count, t.ends = expected, 0, false
@@ -60,7 +59,7 @@ func (t *unsealed) add(expected, last uint64, records []wire.Stored, room int) {
 	if t.whole() && size <= room {
 		next, previous := last+1-uint64(len(records)), expected
 		for _, r := range records {
-			r.Entry = r.Encoded() // it is kept until the tail is sealed
+			r.Entry = r.Encoded() // kept until it is sealed
 			r.Sequence, r.Previous, r.Time = next, previous, t.touched
 			t.records = append(t.records, r)
 			next, previous = next+1, next
@@ -73,19 +72,19 @@ func (t *unsealed) add(expected, last uint64, records []wire.Stored, room int) {
 	t.count += len(records)
 }
 
-// whole reports whether records are all of the tail.
+// whole reports whether all records are in memory.
 func (t *unsealed) whole() bool { return len(t.records) == t.count }
 
 // drop gives up the buffered records.
 func (t *unsealed) drop() { t.records, t.bytes, t.spent = nil, 0, 0 }
 
-// due reports whether it should be sealed now.
+// due reports whether the session should be sealed now.
 func (t *unsealed) due(now time.Time) bool {
 	return t.count >= wire.SegmentRecords || t.bytes >= wire.SegmentBytes ||
 		t.count >= sealLeast && (t.ends || now.Sub(t.touched) >= sealIdle)
 }
 
-// cut leaves what is behind the last segment, s at the given place.
+// cut keeps the records after the last segment s, whose sequence is at.
 func (t *unsealed) cut(s *wire.Segment, at uint64) {
 	t.sealed, t.at = s, at
 	from, upTo := t.from, s.Last()
@@ -94,7 +93,8 @@ func (t *unsealed) cut(s *wire.Segment, at uint64) {
 		t.drop()
 		return
 	}
-	// Only records of the tail's own count: s may be an erased session's, whose id was used again.
+	// Only this session's own records count: s may be an erased session's, whose id was
+	// used again.
 	t.from = max(t.from, upTo)
 	if len(t.records) == 0 {
 		for _, r := range s.Records {
@@ -111,12 +111,12 @@ func (t *unsealed) cut(s *wire.Segment, at uint64) {
 	}
 	t.count -= gone
 	t.records, t.spent = t.records[gone:], t.spent+gone
-	if t.spent >= len(t.records) { // it costs what was added, not the square of it
+	if t.spent >= len(t.records) { // amortised: moving costs no more than was added
 		t.records, t.spent = slices.Clone(t.records), 0
 	}
 }
 
-// ends reports whether a record is the last for a while.
+// ends reports whether a record is probably the last for a while.
 func ends(e eventlog.Envelope) bool {
 	if e.Kind != eventlog.KindFact {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// sealRounds seals what is queued, and the session whether it is due or not.
+// sealRounds seals the queued sessions, and the session whether it is due or not.
 func sealRounds(s *sealer, session string) {
 	for range 3 {
 		s.mu.Lock()
@@ -26,9 +26,9 @@ func sealRounds(s *sealer, session string) {
 	}
 }
 
-// TestATailThatAnotherNodeSealedGoesOn: it is counted no more, and what comes
-// behind is sealed as ever.
-func TestATailThatAnotherNodeSealedGoesOn(t *testing.T) {
+// TestUnsealedRecordsThatAnotherNodeSealed: they don't count any more, and later ones are
+// sealed as usual.
+func TestUnsealedRecordsThatAnotherNodeSealed(t *testing.T) {
 	t.Parallel()
 	a := openLog(t, link.Options{})
 	b := secondNode(t, a)
@@ -68,9 +68,9 @@ func TestIdleSessionsTakeNoMemory(t *testing.T) {
 	require.NotNil(t, s.tails["busy"].sealed)
 }
 
-// TestWhatMayNotBeOnDiskIsNotSealed: where the server syncs now and then only,
-// a segment could outlive a power loss that its records don't.
-func TestWhatMayNotBeOnDiskIsNotSealed(t *testing.T) {
+// TestRecordsThatMayNotBeOnDiskAreNotSealed: on a server that syncs only at intervals, a
+// segment could survive a power loss that its records don't.
+func TestRecordsThatMayNotBeOnDiskAreNotSealed(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{Durability: "interval=1h"})
 	last := storetest.Appended(t, l, "s", 0, append(storetest.TextEntries("x", wire.SegmentRecords), storetest.RunEnded))
@@ -120,9 +120,9 @@ func TestASegmentTakesWhatIsOldEnough(t *testing.T) {
 	}
 }
 
-// TestImportsOfAnyYearComeBackFromSegments: a record's first life may lie
-// where nanoseconds since 1970 don't fit 64 bits.
-func TestImportsOfAnyYearComeBackFromSegments(t *testing.T) {
+// TestImportsOfAnyYearAreDecodedFromSegments: the original time of a record may be one
+// that does not fit 64 bits as nanoseconds since 1970.
+func TestImportsOfAnyYearAreDecodedFromSegments(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	var entries []eventlog.Entry

@@ -28,8 +28,7 @@ type Metrics struct {
 	caughtUp    prometheus.Counter
 }
 
-// New registers what a log measures. It panics if that is registered
-// already.
+// New registers the metrics of logs. It panics if they are registered already.
 func New(reg prometheus.Registerer) *Metrics {
 	r := promauto.With(reg)
 	return &Metrics{
@@ -83,7 +82,7 @@ const (
 	CauseGap    = "gap"
 )
 
-// modeOf is the kind of a durability: one of few.
+// modeOf returns the kind of a durability, one of a few.
 func modeOf(d eventlog.Durability) string {
 	for _, kind := range []string{"interval", "replicated"} {
 		if strings.HasPrefix(string(d), kind) {
@@ -97,13 +96,13 @@ func modeOf(d eventlog.Durability) string {
 	return string(eventlog.DurabilityUnknown)
 }
 
-// Log are those of one log.
+// Log is the metrics of one log.
 type Log struct {
 	*Metrics
 	latency prometheus.Observer
 }
 
-// Of returns m for a log of that durability, nil if m is.
+// Of returns m for a log of that durability, nil if m is nil.
 func (m *Metrics) Of(d eventlog.Durability) *Log {
 	if m == nil {
 		return nil
@@ -112,7 +111,7 @@ func (m *Metrics) Of(d eventlog.Durability) *Log {
 	return &Log{m, m.appends.WithLabelValues(modeOf(d))}
 }
 
-// Appended takes note of an append that began at the given time.
+// Appended records an append that began at the given time.
 func (m *Log) Appended(began time.Time, entries []eventlog.Entry, err error) {
 	if m == nil {
 		return
@@ -169,7 +168,7 @@ func (m *Log) Followed(n float64) {
 	}
 }
 
-// CatchUp takes note of a follower's read of the log.
+// CatchUp records a follower's read of the log.
 func (m *Log) CatchUp(cause string, records int) {
 	if m != nil {
 		m.catchUps.WithLabelValues(cause).Inc()

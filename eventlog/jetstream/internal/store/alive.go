@@ -13,7 +13,7 @@ import (
 )
 
 // InLog reports whether the log has the record at seq, and the session is not being
-// erased. It looks for the fence first: an erasure removes that last.
+// erased. It checks for the fence first, since an erasure removes that last.
 func (l *Store) InLog(ctx context.Context, session string, seq uint64) (bool, error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
@@ -31,8 +31,8 @@ func (l *Store) InLog(ctx context.Context, session string, seq uint64) (bool, er
 	return false, err
 }
 
-// Lives reports whether the record at seq is of the session that is there now, and
-// that is not being erased. A purge may have left it to the segments.
+// Lives reports whether the record at seq belongs to the present session of this id,
+// which is not being erased. After a purge only a segment may have the record.
 func (l *Store) Lives(ctx context.Context, session string, seq uint64) (bool, error) {
 	if there, err := l.InLog(ctx, session, seq); err != nil || there {
 		return there, err
@@ -51,7 +51,7 @@ func (l *Store) Lives(ctx context.Context, session string, seq uint64) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if s == nil { // retention has removed it; an erased session's records lie before its fence
+	if s == nil { // retention has removed it; an erased session's records are before its fence
 		e, err := l.ErasingOf(ctx, session)
 		return err == nil && seq > e.Fence, err
 	}
@@ -63,13 +63,13 @@ func (l *Store) Lives(ctx context.Context, session string, seq uint64) (bool, er
 	return false, nil
 }
 
-// dropStray removes a record, or a fence, that was appended after a purged record, whose
-// place in the segments is in headerSealed, and that arrived when the session had been
-// erased: nothing was left that its comparison could have failed on. It reports
-// whether m, the session's last message, is one.
+// dropStray removes a record, or a fence, that was appended after a purged record and
+// arrived after the session had been erased: there was no message left with which its
+// comparison could have failed. Its place in the segments is in wire.HeaderSealed. It
+// reports whether m, the session's last message, is such a record.
 //
-// So it removes a record of an append that created a session whose large payloads an earlier
-// erasure may have taken, see blobsTaken.
+// It also removes a record of an append that created a session, if an earlier erasure may
+// have removed its blobs, see blobsTaken.
 func (l *Store) dropStray(ctx context.Context, session, stream string, m wire.Message) (bool, error) {
 	if since := wire.First(m.Header, wire.HeaderSince); since != "" {
 		if taken, err := l.blobsTaken(ctx, session, since, m.Sequence); err != nil || !taken {
@@ -95,7 +95,7 @@ func (l *Store) dropStray(ctx context.Context, session, stream string, m wire.Me
 	} else if !errors.Is(err, link.ErrNoMessage) {
 		return false, err
 	}
-	if wire.IsErased(m.Header) { // a fence stays until its erasure, which removes segments first, has ended
+	if wire.IsErased(m.Header) { // a fence stays until its erasure, which removes segments first, is finished
 		if e, err := l.ErasingOf(ctx, session); err != nil || e.Fence == m.Sequence {
 			return false, err
 		}
@@ -106,8 +106,8 @@ func (l *Store) dropStray(ctx context.Context, session, stream string, m wire.Me
 	return true, l.Wipe(ctx, session, stream, m.Subject, m.Sequence)
 }
 
-// FollowPurged makes a go behind a record that only a segment still has:
-// JetStream then knows no last message of the subject, which it calls 0.
+// FollowPurged prepares a to follow a record that only a segment still has: JetStream
+// then has no last message of the subject, which it calls 0.
 func (a *PendingAppend) FollowPurged() {
 	for _, m := range a.Messages {
 		m.Header[wire.HeaderSealed] = []string{strconv.FormatUint(a.Expected, 10)}

@@ -10,8 +10,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// announceLate announces an append that is stored, when it is on the disk: its caller has
-// left before.
+// announceLate announces a stored append when it is on the disk; its caller has left
+// before.
 func (l *Store) announceLate(a *PendingAppend, last uint64) {
 	if !l.GroupSync() {
 		return
@@ -25,8 +25,8 @@ func (l *Store) announceLate(a *PendingAppend, last uint64) {
 	})
 }
 
-// announce hands an append to this node's followers of the session, and publishes it if
-// somebody else listens. A server without GroupSync has republished it already.
+// announce passes an append to this node's followers of the session, and publishes it if
+// there are other subscribers. A server without GroupSync has republished it already.
 func (l *Store) announce(a *PendingAppend, last uint64) {
 	if !l.GroupSync() {
 		return
@@ -54,7 +54,7 @@ func (l *Store) announce(a *PendingAppend, last uint64) {
 		live.Header[wire.HeaderLastSequence] = []string{strconv.FormatUint(previous, 10)}
 		live.Header[wire.HeaderTimeStamp] = []string{stamp}
 		live.Header[wire.HeaderStream] = []string{layout.StreamOf(m.Subject)}
-		// A live record that is lost shows when the next one names it, or at the next check.
+		// A lost live record is noticed when the next one names it, or at the next check.
 		_ = l.Conn.PublishMsg(live)
 		at, previous = at+1, at
 	}

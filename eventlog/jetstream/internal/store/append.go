@@ -24,8 +24,8 @@ func (l *Store) Append(ctx context.Context, session string, expected uint64, ent
 	return last, err
 }
 
-// createTries is how often an append that creates a session begins again because an erasure
-// was under way, or the log grew.
+// createTries is how often an append that creates a session is retried because an erasure
+// was in progress, or the log grew.
 const createTries = 10
 
 func (l *Store) append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (last uint64, err error) {
@@ -67,7 +67,7 @@ func (l *Store) appendOnce(ctx context.Context, session string, expected uint64,
 		return 0, err
 	}
 	if expected == 0 {
-		// A purge may have left nothing in the log to compare with.
+		// A purge may have left no message in the log to compare with.
 		if s, _, err := l.LastSegment(ctx, session); err != nil {
 			return 0, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 		} else if s != nil {
@@ -105,13 +105,13 @@ func (l *Store) appendOnce(ctx context.Context, session string, expected uint64,
 	return last, nil
 }
 
-// compareAppend stores a if its expected record is the session's last one, also if only a segment
-// still has that.
+// compareAppend stores a if its expected record is the session's last one, also if only a
+// segment still has that record.
 func (l *Store) compareAppend(ctx context.Context, a *PendingAppend, p int) (last uint64, err error) {
 	session, expected := a.Session, a.Expected
 	c := l.Committers[p]
 	if expected > 0 && expected < c.Begins.Load() {
-		err = &eventlog.ConflictError{} // a purge has left nothing to compare with
+		err = &eventlog.ConflictError{} // a purge has left no message to compare with
 	} else {
 		last, err = c.compare(ctx, a)
 	}
@@ -136,8 +136,8 @@ func (l *Store) compareAppend(ctx context.Context, a *PendingAppend, p int) (las
 	return last, err
 }
 
-// ConfirmBehind reports of an append that followed a purged record whether the session
-// was erased since the segments were asked: then it is a stray, and dropped.
+// ConfirmBehind checks, for an append after a purged record, whether the session was
+// erased since the segments were read: then the append is a stray, and is removed.
 func (l *Store) ConfirmBehind(ctx context.Context, session string, last uint64) error {
 	if _, _, err := l.HeadPlace(ctx, session); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
@@ -152,8 +152,8 @@ func (l *Store) ConfirmBehind(ctx context.Context, session string, last uint64) 
 	return nil
 }
 
-// NewAppend makes the messages of an append. Large payloads are stored first;
-// with an error it returns what was stored.
+// NewAppend prepares the messages of an append. It stores blobs first; with an error it
+// returns those that were stored.
 func (l *Store) NewAppend(ctx context.Context, session, subject string, expected uint64, entries []eventlog.Entry) (*PendingAppend, error) {
 	a := &PendingAppend{
 		Session: session, Expected: expected, ctx: ctx,
@@ -169,7 +169,7 @@ func (l *Store) NewAppend(ctx context.Context, session, subject string, expected
 			r.Blob, r.Payload = ref.String(), ref.Placeholder(e.Type)
 		}
 		a.Records[i] = r
-		a.Messages[i] = wire.NewMessage(subject, r, l.GroupSync()) // else the server republishes what it stores
+		a.Messages[i] = wire.NewMessage(subject, r, l.GroupSync()) // otherwise the server republishes the message as it is
 		a.bytes += len(r.Payload)
 	}
 	if expected == 0 && len(a.blobs) > 0 {
@@ -177,7 +177,7 @@ func (l *Store) NewAppend(ctx context.Context, session, subject string, expected
 			m.Header[wire.HeaderSince] = []string{strconv.FormatUint(a.since, 10)}
 		}
 	}
-	// The comparison stands on the first message only.
+	// Only the first message has the comparison.
 	a.Messages[0].Header[wire.HeaderExpectedLast] = []string{strconv.FormatUint(expected, 10)}
 	return a, nil
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// A session's sealed segments are messages on helix.seg.<p>.<S> in stream
-// HELIX_SEG_<p>. They hold the session's records from the first one on, or
-// from where retention has left them, without a gap.
+// A session's sealed segments are messages on helix.seg.<p>.<S> in stream HELIX_SEG_<p>.
+// They have the session's records without a gap, from the first one on, or from the first
+// one that retention has left.
 
-// segmentsAhead is how many segments are asked for at once: the server may load a
-// block for each.
+// segmentsAhead is how many segments are requested at once: the server may load a block
+// for each.
 const segmentsAhead = 4
 
-// LastSegment returns the session's last segment and its place, or nil. It
-// asks the leader.
+// LastSegment returns the session's last segment and its sequence in the stream, or nil.
+// It asks the leader.
 func (l *Store) LastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
 	p := l.PartitionOf(session)
 	get := l.LastMessage
-	if l.Purged.Load() { // only then a segment that can't be read is all that there is
+	if l.Purged.Load() { // only then an unreadable segment may be the only copy
 		get = l.LastReadable
 	}
 	m, err := get(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
@@ -39,7 +39,7 @@ func (l *Store) LastSegment(ctx context.Context, session string) (*wire.Segment,
 	return l.Usable(ctx, session, m)
 }
 
-// Usable returns a segment, nil if it outlived its session.
+// Usable returns a segment, or nil if it is from before an erasure of its session.
 func (l *Store) Usable(ctx context.Context, session string, m wire.Message) (*wire.Segment, uint64, error) {
 	s, err := wire.Unpack(m.Data)
 	if err != nil || s.Index > 0 {
@@ -51,8 +51,8 @@ func (l *Store) Usable(ctx context.Context, session string, m wire.Message) (*wi
 	return s, m.Sequence, nil
 }
 
-// AnyLastSegment is LastSegment as any replica has it. One that lags leaves more
-// to be read from the log.
+// AnyLastSegment is LastSegment from any replica. If the replica lags, more has to be
+// read from the log.
 func (l *Store) AnyLastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
 	p := l.PartitionOf(session)
 	m, err := l.DirectGet(ctx, layout.SegmentStream(p), map[string]any{"last_by_subj": layout.SegmentSubject(session, p)})
@@ -65,9 +65,9 @@ func (l *Store) AnyLastSegment(ctx context.Context, session string) (*wire.Segme
 	return l.Usable(ctx, session, m)
 }
 
-// ReadSegments hands the sealed records behind from to take, while it wants
-// them, from no more segments than reach up to to. It hands out none if the
-// first one that there is does not follow from.
+// ReadSegments passes the sealed records after from to take until that returns false. It
+// reads only segments that are needed up to to. If the first existing segment does not
+// follow from, it passes none.
 func (l *Store) ReadSegments(ctx context.Context, session string, from, to uint64, take func(wire.Stored) bool) error {
 	refs, end, err := l.SegmentsBehind(ctx, session, from, l.AnyLastSegment)
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *Store) ReadSegments(ctx context.Context, session string, from, to uint6
 				continue
 			}
 			if s.Previous > from {
-				return nil // a gap; the caller sees that it is not done
+				return nil // a gap; the caller notices that records are missing
 			}
 			for _, r := range s.Records {
 				if r.Sequence <= from {
@@ -102,9 +102,9 @@ func (l *Store) ReadSegments(ctx context.Context, session string, from, to uint6
 	return nil
 }
 
-// SegmentsBehind tells where the session's segments with records behind from
-// are, oldest first, and which is the last of all, as last has it. Those that
-// retention has removed may be among them.
+// SegmentsBehind returns the places of the session's segments that have records after
+// from, oldest first, and the last segment of all, which it gets from last. Some of them
+// may have been removed by retention.
 func (l *Store) SegmentsBehind(
 	ctx context.Context, session string, from uint64, last func(context.Context, string) (*wire.Segment, uint64, error),
 ) (refs []wire.SegmentRef, end *wire.Segment, err error) {
@@ -129,7 +129,8 @@ func (l *Store) SegmentsBehind(
 	return refs[max(i, 0):], end, nil
 }
 
-// segmentAt returns the session's segment at a place, nil if there is none.
+// segmentAt returns the session's segment at a sequence of the stream, nil if there is
+// none.
 func (l *Store) segmentAt(ctx context.Context, session string, at uint64) (*wire.Segment, error) {
 	p := l.PartitionOf(session)
 	m, err := l.GetAt(ctx, layout.SegmentStream(p), at)
@@ -145,8 +146,8 @@ func (l *Store) segmentAt(ctx context.Context, session string, at uint64) (*wire
 	return wire.Unpack(m.Data)
 }
 
-// segmentsAt is segmentAt of several, which it asks for together, but for the one
-// that is at hand.
+// segmentsAt is segmentAt for several segments, which it requests together, except the
+// one that the caller already has.
 func (l *Store) segmentsAt(ctx context.Context, session string, refs []wire.SegmentRef, atHand *wire.Segment) ([]*wire.Segment, error) {
 	segments, errs := make([]*wire.Segment, len(refs)), make([]error, len(refs))
 	var wg sync.WaitGroup
@@ -168,7 +169,7 @@ func (l *Store) Floor(ctx context.Context, session string) (uint64, error) {
 	return n, err
 }
 
-// FloorAt is floor, and the sequence of the message that has it.
+// FloorAt is Floor, with the sequence of the message that has it.
 func (l *Store) FloorAt(ctx context.Context, session string) (floor, at uint64, err error) {
 	p := l.PartitionOf(session)
 	m, err := l.LastMessage(ctx, layout.SegmentStream(p), layout.FloorSubject(session, p))

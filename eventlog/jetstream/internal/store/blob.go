@@ -16,13 +16,12 @@ import (
 )
 
 const (
-	// InlineBytes is the largest payload that a message of the log holds
-	// itself.
+	// InlineBytes is the largest payload in bytes that is in the message of its record.
 	InlineBytes = 256 << 10
 )
 
-// StoreBlob stores a payload, and returns where each part is, also with an error. name is
-// headerAfter or headerSince.
+// StoreBlob stores a payload, and returns the sequence of each part, also with an error.
+// name is wire.HeaderAfter or wire.HeaderSince.
 func (l *Store) StoreBlob(ctx context.Context, session string, ref wire.BlobRef, payload []byte, name string, value uint64) (at []uint64, err error) {
 	prefix := l.BlobPrefix(session) + ref.Hash + "."
 	for i := range ref.Parts() {
@@ -38,8 +37,8 @@ func (l *Store) StoreBlob(ctx context.Context, session string, ref wire.BlobRef,
 	return at, nil
 }
 
-// BlobAfter returns the last part that the session has of a blob, and the record
-// after which it was stored, if that is known. The error is ErrNoMessage if there is none.
+// BlobAfter returns the record after which the last part of a session's blob was stored,
+// 0 if that is unknown. The error is ErrNoMessage if there is no blob.
 func (l *Store) BlobAfter(ctx context.Context, session string, ref wire.BlobRef) (after uint64, err error) {
 	m, err := l.LastMessage(ctx, layout.BlobStream, l.BlobPrefix(session)+ref.Hash+"."+strconv.Itoa(ref.Parts()-1))
 	if err != nil {
@@ -53,10 +52,11 @@ func (l *Store) BlobPrefix(session string) string {
 	return layout.BlobPrefix(session, l.PartitionOf(session))
 }
 
-// errNoBlob: a record names a blob that is not there.
+// errNoBlob: a record names a blob that does not exist.
 var errNoBlob = fmt.Errorf("%w: blob is missing", wire.ErrDamaged)
 
-// LoadBlob returns the payload behind an address, checked against its hash.
+// LoadBlob returns the payload at an address, checked against its hash. Errors:
+// ErrDamaged, with errNoBlob if a part is missing.
 func (l *Store) LoadBlob(ctx context.Context, session, address string) ([]byte, error) {
 	ref, err := wire.ParseBlobRef(address)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// An erasure removes the blobs that are there while its fence is, and may be slow: the
-// session may have been created again by the time that it gets to one. So a record
-// relies only on a blob that was stored when the last fence was gone:
+// An erasure removes the blobs that exist while its fence does, and it may be slow: the
+// session may have been created again before it gets to one. So a record relies only on a
+// blob that was stored when the last fence was gone:
 //
-//   - An append to a session stores its blobs after the record that it follows,
-//     which headerAfter names, while that is the head. Another append of that session
-//     may use them while that record is in the log.
-//   - An append that creates the session stores its blobs when there is no fence, and its
-//     records name the log's last sequence before that, in headerSince. If the session was
-//     fenced in between, the append is late: it is no session's, and the next reader of
-//     the head removes it. Its sender, if it is still there, appends again.
+//  - An append to a session stores its blobs after the record that it follows, which
+//    wire.HeaderAfter names, while that is the head. Another append to that session may use them
+//    while that record is in the log.
+//  - An append that creates the session stores its blobs when there is no fence, and its records
+//    name the log's last sequence before that, in wire.HeaderSince. If the session was fenced in
+//    between, the append is late: it belongs to no session, and the next reader of the head
+//    removes it. Its sender, if it still runs, appends again.
 
 // storedBlob is a blob that was stored for an append.
 type storedBlob struct {
@@ -31,7 +31,7 @@ type storedBlob struct {
 	at      []uint64 // its parts
 }
 
-// AppendBlob sees to it that the session has a payload, for an append that is to come.
+// AppendBlob makes sure that the session has a payload before an append that needs it.
 func (l *Store) AppendBlob(ctx context.Context, a *PendingAppend, payload []byte) (wire.BlobRef, error) {
 	ref := wire.RefOf(payload)
 	for _, b := range a.blobs {
@@ -67,9 +67,10 @@ func (l *Store) AppendBlob(ctx context.Context, a *PendingAppend, payload []byte
 	return ref, err
 }
 
-// follows returns a *ConflictError if an append can't succeed because the head is not the expected record.
-// Nobody would look for payloads that it stores after a record of an erased session: the erasure's mark,
-// which stays for an hour, may have been gone when the append began.
+// follows returns a *ConflictError if an append can't succeed because the head is not the
+// expected record. Otherwise the append would store blobs after a record of an erased
+// session, and nothing would look for them: the erasure's mark, which stays for an hour,
+// may have been gone when the append began.
 func (l *Store) follows(ctx context.Context, session string, expected uint64) error {
 	head, err := l.Head(ctx, session)
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head == expected {
@@ -78,8 +79,9 @@ func (l *Store) follows(ctx context.Context, session string, expected uint64) er
 	return &eventlog.ConflictError{Head: head}
 }
 
-// free returns the log's last sequence of a moment after which a session that is not there
-// had no fence either. The error is a *ConflictError if it is there, or its fence is.
+// free returns the log's last sequence at a moment after which a session that did not
+// exist had no fence either. The error is a *ConflictError if the session or its fence
+// exists.
 func (l *Store) free(ctx context.Context, session string) (since uint64, err error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
@@ -90,7 +92,7 @@ func (l *Store) free(ctx context.Context, session string) (since uint64, err err
 			link.Refusal
 			State struct {
 				link.Bounds
-				Subjects map[string]uint64 `json:"subjects"` // which the server counts last
+				Subjects map[string]uint64 `json:"subjects"` // the server counts them last
 			} `json:"state"`
 		}
 		if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+stream, map[string]string{"subjects_filter": subject}, &body); err != nil {
@@ -117,22 +119,23 @@ func (l *Store) free(ctx context.Context, session string) (since uint64, err err
 // errBlobsTaken: an append that created its session was late, see headerSince, and is removed.
 var errBlobsTaken = fmt.Errorf("%w: the session was erased meanwhile", eventlog.ErrUnavailable)
 
-// confirmBlobs returns errBlobsTaken if an erasure may take the blobs of an append that has created its
-// session.
+// confirmBlobs returns errBlobsTaken if an erasure may have removed the blobs of an
+// append that has created its session.
 func (l *Store) confirmBlobs(ctx context.Context, a *PendingAppend, last uint64) error {
 	if a.Expected > 0 || len(a.blobs) == 0 {
 		return nil
 	}
 	taken, err := l.blobsTaken(ctx, a.Session, strconv.FormatUint(a.since, 10), last)
 	if err == nil && taken {
-		// This removes it.
+		// Head removes a late record.
 		if _, err = l.Head(ctx, a.Session); err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
 			return errBlobsTaken
 		}
 	}
 	if err == nil {
-		// Only the last erasure is known. One after the append has erased it, or has replaced
-		// one that took its blobs, for which somebody has removed it.
+		// Only the last erasure is known. If it came after the append, it has erased the
+		// append, or has replaced an erasure that removed its blobs and for which another
+		// node has removed the append.
 		var fence uint64
 		if fence, err = l.fenceOf(ctx, a.Session); err == nil && fence > last {
 			err = errors.New("the session was erased meanwhile")
@@ -147,9 +150,9 @@ func (l *Store) confirmBlobs(ctx context.Context, a *PendingAppend, last uint64)
 	return nil
 }
 
-// DropBlobs overwrites the blobs of an append that failed, unless others may use
-// them: nothing of an erased session may come back. An append that may still
-// create the session keeps them, see markLeftBlobs.
+// DropBlobs overwrites the blobs of an append that failed, unless other appends may use
+// them: nothing of an erased session may come back. If the append may still create the
+// session, its blobs are kept, see markLeftBlobs of package maintenance.
 func (l *Store) DropBlobs(ctx context.Context, a *PendingAppend, why error) {
 	if len(a.blobs) == 0 || a.Expected == 0 && errors.Is(why, eventlog.ErrOutcomeUnknown) {
 		return
@@ -161,7 +164,7 @@ func (l *Store) DropBlobs(ctx context.Context, a *PendingAppend, why error) {
 			return
 		}
 	}
-	// What fails here is left for the next erasure of the session, or for markLeftBlobs.
+	// If this fails, the next erasure of the session removes them, or markLeftBlobs does.
 	for _, b := range a.blobs {
 		if a.Expected > 0 {
 			_ = l.dropParts(ctx, a.Session, b.ref, a.Expected)
@@ -173,7 +176,7 @@ func (l *Store) DropBlobs(ctx context.Context, a *PendingAppend, why error) {
 }
 
 // dropParts overwrites the parts of a blob that were stored after a record of an erased
-// session, also those whose storing was not answered for.
+// session, also those whose storing was not acknowledged.
 func (l *Store) dropParts(ctx context.Context, session string, ref wire.BlobRef, after uint64) error {
 	subject, text := l.BlobPrefix(session)+ref.Hash+".*", strconv.FormatUint(after, 10)
 	for at := uint64(0); ; {

@@ -10,15 +10,15 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
-// farSequences is over how many sequences, some block of small records, a read
-// takes what the log has record by record from behind, see the package's
-// "Far apart".
+// farSequences is over how many sequences, about a block of small records, a read takes
+// the log's part record by record backwards; see "Records far apart" in package
+// jetstream.
 const farSequences = 10_000
 
-// backwards yields what the log has of a session behind from, newest first,
-// beginning with the record at to. It ends where a record does not follow one
-// behind from, with errGap if that one is not in the log, and without an error
-// where to is not the session's or a record names none.
+// backwards yields the records after from that the log has of a session, newest first,
+// beginning with the record at to. If a record does not follow one after from, it ends,
+// with errGap if the predecessor is not in the log. If to is not a record of the session,
+// or a record names no predecessor, it ends without an error.
 func (l *Store) backwards(ctx context.Context, session string, from, to uint64) iter.Seq2[wire.Stored, error] {
 	return func(yield func(wire.Stored, error) bool) {
 		stream, subject, err := l.Place(session)
@@ -42,10 +42,9 @@ func (l *Store) backwards(ctx context.Context, session string, from, to uint64) 
 	}
 }
 
-// lastRecords returns the last records of the log behind from, up to the one at
-// to, oldest first: a page of them at most. If they are not all, the first
-// one's previous tells where the others end; so does errGap, which it returns
-// with them.
+// lastRecords returns the last records of the log after from, up to the one at to, oldest
+// first, at most a page. If they are not all, the first one's Previous is the end of the
+// others; the same holds with errGap, which it returns with them.
 func (l *Store) lastRecords(ctx context.Context, session string, from, to uint64) (records []wire.Stored, err error) {
 	size := 0
 	for r, rerr := range l.backwards(ctx, session, from, to) {

@@ -17,34 +17,34 @@ import (
 )
 
 const (
-	// batchFrom is GroupFrom of appends that are atomic batches themselves: one server stages a
-	// batch in files of its own and syncs them, which takes milliseconds, however many records it has.
+	// batchFrom is GroupFrom for appends that are atomic batches themselves: a single
+	// server stages a batch in separate files and syncs them, which takes milliseconds
+	// however many records it has.
 	batchFrom = 2
-	// groupBytes bounds a shared batch, besides the number of its messages.
+	// groupBytes bounds the bytes of a shared batch.
 	groupBytes = 16 << 20
 )
 
 // committer stores the appends of one partition.
 //
-// Where an append costs a disk sync or a round of replication, the appends of
-// many sessions share it: from GroupFrom waiting sessions on, what waits goes
-// into one atomic batch while the one before is under way. A member of a batch
-// is one append call, with its own comparison on its first message; a refused
-// batch loses only the members whose comparison failed. Where a publish costs neither,
-// appends of one record are published by themselves, and those of more
-// share a batch from batchFrom on.
+// If an append costs a disk sync or a round of replication, the appends of many sessions
+// share it: from GroupFrom waiting sessions on, the waiting appends go into one atomic
+// batch while the previous batch is in progress. A member of a batch is one append call,
+// with its own comparison on its first message. If a batch is refused, only the members
+// whose comparison failed fail. If a publish costs neither, appends of one record are
+// published separately, and those of more records share a batch from batchFrom on.
 type committer struct {
 	log     *Store
-	grouped bool // else appends of one record go by themselves
+	grouped bool // else appends of one record are published separately
 	room    int  // messages of a shared batch
-	// Begins is the partition's first sequence, or less: what precedes it was
-	// purged, so that no comparison with it succeeds.
+	// Begins is the partition's first sequence, or less. Earlier records were purged, so
+	// that a comparison with one of them can't succeed.
 	Begins atomic.Uint64
 
 	mu       sync.Mutex
-	plain    int              // publishes under way by themselves
+	plain    int              // separate publishes in progress
 	batching bool             // a goroutine is working on queue
-	queue    []*PendingAppend // bounded by the callers, who wait
+	queue    []*PendingAppend // bounded by the waiting callers
 }
 
 // PendingAppend is one call of Append.
@@ -52,8 +52,8 @@ type PendingAppend struct {
 	Session  string
 	Expected uint64
 	Messages []*nats.Msg
-	Records  []wire.Stored // what the messages hold
-	blobs    []storedBlob  // for it
+	Records  []wire.Stored // the records in the messages
+	blobs    []storedBlob  // blobs of the append
 	since    uint64        // the log's last sequence before the blobs were stored
 	bytes    int
 
@@ -62,10 +62,10 @@ type PendingAppend struct {
 	last uint64
 	err  error
 
-	tries int // that found another append in flight
+	tries int // tries that found another append in flight
 }
 
-// from is how many waiting appends share a batch.
+// from returns how many waiting appends share a batch.
 func (c *committer) from() int {
 	if c.grouped {
 		return link.GroupFrom
@@ -73,9 +73,9 @@ func (c *committer) from() int {
 	return batchFrom
 }
 
-// compare stores a if the session's last record in the log is the expected one.
-// While the server can't compare, since it is replicating another append to the
-// session, a is sent again, unless that other append turns out to be stored.
+// compare stores a if the session's last record in the log is the expected one. If the
+// server can't compare, because it is replicating another append to the session, a is
+// sent again, unless it turns out that the other append is stored.
 func (c *committer) compare(ctx context.Context, a *PendingAppend) (uint64, error) {
 	for pause := link.MinRefusedPause; ; {
 		last, err := c.Append(ctx, a)
@@ -94,12 +94,12 @@ func (c *committer) compare(ctx context.Context, a *PendingAppend) (uint64, erro
 	}
 }
 
-// quickTries is how often an append is sent again within 1 to 2 ms. What is in
+// quickTries is how often an append is sent again within 1 to 2 ms. An append that is in
 // flight for longer waits for a leader.
 const quickTries = 50
 
-// Append stores a, by itself or in a batch. If ctx ends first, the error is its
-// cause, with ErrOutcomeUnknown unless a was never sent.
+// Append stores a, separately or in a batch. If ctx ends first, the error is its cause,
+// with ErrOutcomeUnknown unless a was never sent.
 func (c *committer) Append(ctx context.Context, a *PendingAppend) (uint64, error) {
 	if !c.grouped && len(a.Messages) == 1 {
 		return c.log.Publish(ctx, a.Messages)
@@ -133,8 +133,8 @@ func (c *committer) Append(ctx context.Context, a *PendingAppend) (uint64, error
 	}
 }
 
-// leave ends the wait for a, whose context has ended. What is in a batch can't be
-// taken back.
+// leave ends the wait for a, whose context has ended. A member of a batch that was sent
+// can't be withdrawn.
 func (c *committer) leave(a *PendingAppend) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +150,8 @@ func (c *committer) leave(a *PendingAppend) (uint64, error) {
 	}
 }
 
-// work stores what waits, batch after batch, until so little waits and is under way by itself
-// that a publish for each is quicker again.
+// work stores the waiting appends, batch after batch, until so few are waiting or being
+// published that a publish for each is quicker again.
 func (c *committer) work() {
 	for {
 		c.mu.Lock()
@@ -182,8 +182,8 @@ func (c *committer) publishPlain(a *PendingAppend) {
 	}
 }
 
-// take returns the members of the next batch: at most one append a session,
-// since a second one's comparison depends on the first.
+// take returns the members of the next batch: at most one append per session, since the
+// comparison of a second one depends on the first.
 func (c *committer) take() []*PendingAppend {
 	var members, left []*PendingAppend
 	taken := map[string]bool{}
@@ -206,16 +206,15 @@ func (c *committer) take() []*PendingAppend {
 	return members
 }
 
-// commit stores members as one batch. If it is refused, those whose
-// comparison fails receive that, and the others go again.
+// commit stores members as one batch. If it is refused, the members whose comparison
+// fails receive that error, and the others are sent again.
 func (c *committer) commit(members []*PendingAppend) {
 	for len(members) > 0 {
 		var messages []*nats.Msg
 		for _, a := range members {
 			messages = append(messages, a.Messages...)
 		}
-		// Not a caller's context: one that leaves must not take the others
-		// with it.
+		// Not a caller's context: if one caller leaves, the others must not fail.
 		last, err := c.log.Publish(context.Background(), messages)
 		if err == nil {
 			c.log.Metrics.Grouped(len(members))
@@ -242,7 +241,7 @@ func (c *committer) commit(members []*PendingAppend) {
 			members = c.dropRefused(members, conflict.Head)
 		}
 		members = slices.DeleteFunc(members, func(a *PendingAppend) bool {
-			left := a.ctx.Err() != nil // the refused batch has stored nothing of it
+			left := a.ctx.Err() != nil // the refused batch has stored none of its messages
 			if left {
 				a.finish(0, context.Cause(a.ctx))
 			}
@@ -251,8 +250,8 @@ func (c *committer) commit(members []*PendingAppend) {
 	}
 }
 
-// dropRefused answers the members that a refusal with a head is about, and
-// returns the others.
+// dropRefused answers the members that a refusal with a head refers to, and returns the
+// others.
 func (c *committer) dropRefused(members []*PendingAppend, head uint64) []*PendingAppend {
 	drop := c.dropCulprit
 	if head == 0 { // the subject has no message
@@ -264,7 +263,7 @@ func (c *committer) dropRefused(members []*PendingAppend, head uint64) []*Pendin
 	return c.dropLosers(members)
 }
 
-// commitEach stores members by themselves, so that each gets its own answer.
+// commitEach stores members separately, so that each gets its own answer.
 func (c *committer) commitEach(members []*PendingAppend) {
 	var wg sync.WaitGroup
 	for _, a := range members {
@@ -273,8 +272,8 @@ func (c *committer) commitEach(members []*PendingAppend) {
 	wg.Wait()
 }
 
-// dropPurged answers the members whose expected record a purge has removed from
-// the log, perhaps by another node: nothing is left to compare with.
+// dropPurged answers the members whose expected record a purge, perhaps by another node,
+// has removed from the log: there is no message left to compare with.
 func (c *committer) dropPurged(members []*PendingAppend, _ uint64) (left []*PendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), link.AnswerTimeout)
 	defer cancel()
@@ -294,8 +293,8 @@ func (c *committer) dropPurged(members []*PendingAppend, _ uint64) (left []*Pend
 	return left, len(left) < len(members)
 }
 
-// dropCulprit answers the member that a refusal is about: the refusal holds
-// the last sequence of its subject, and the message there names the subject.
+// dropCulprit answers the member that a refusal refers to: the refusal has the last
+// sequence of its subject, and the message there names the subject.
 func (c *committer) dropCulprit(members []*PendingAppend, head uint64) (left []*PendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), link.AnswerTimeout)
 	defer cancel()
@@ -311,9 +310,9 @@ func (c *committer) dropCulprit(members []*PendingAppend, head uint64) (left []*
 	return slices.Delete(members, i, i+1), true
 }
 
-// dropLosers reads the heads of all members at once and answers those whose
-// comparison can't succeed. If there is none, another append to one of the
-// sessions is in flight; then each member goes by itself.
+// dropLosers reads the heads of all members at once and answers those whose comparison
+// can't succeed. If there is none, another append to one of the sessions is in flight;
+// then each member is sent separately.
 func (c *committer) dropLosers(members []*PendingAppend) []*PendingAppend {
 	heads := make([]uint64, len(members))
 	errs := make([]error, len(members))
@@ -324,7 +323,7 @@ func (c *committer) dropLosers(members []*PendingAppend) []*PendingAppend {
 			switch {
 			case errors.Is(errs[i], eventlog.ErrSessionNotFound):
 				errs[i] = nil
-			case errs[i] != nil: // not sent again by us; the caller tries again
+			case errs[i] != nil: // not sent again here; the caller retries
 				errs[i] = fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, errs[i])
 			}
 		})

@@ -18,8 +18,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// TestARefusedBatchLosesOnlyItsCulprits: sessions that exist, that are new and
-// that were expected to be new, in one batch.
+// TestARefusedBatchLosesOnlyItsCulprits: existing sessions, new ones, and ones that were
+// expected to be new, in one batch.
 func TestARefusedBatchLosesOnlyItsCulprits(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, link.Options{})
@@ -94,8 +94,8 @@ func (appendOnly) Follow(context.Context, string, uint64) iter.Seq2[eventlog.Rec
 
 func (appendOnly) Erase(context.Context, string) (eventlog.Erasure, error) { panic("erased") }
 
-// queueing has l take a batch of appends for under way, so that appends queue up.
-// The returned function waits until n are queued.
+// queueing makes l believe that a batch of appends is in progress, so that appends queue
+// up. The returned function waits until n are queued.
 func queueing(t *testing.T, l *Store) (c *committer, queued func(n int)) {
 	c = l.Committers[0]
 	c.mu.Lock()
@@ -110,8 +110,8 @@ func queueing(t *testing.T, l *Store) (c *committer, queued func(n int)) {
 	}
 }
 
-// An append that waits for a batch ends with its context: with the context's error
-// alone if it was not sent, and as unknown if it was.
+// An append that waits for a batch ends with its context: with the context's error alone
+// if it was not sent, else as unknown.
 func TestAGroupedAppendEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, link.Options{Durability: eventlog.DurabilityFsync})
@@ -167,8 +167,7 @@ func TestStopDoesNotWaitForABatch(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// A batch that finds as many open as the server takes is stored once there is
-// room.
+// A batch that exceeds the server's limit of open batches is stored once there is room.
 func TestABatchWaitsForRoomOnTheServer(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, link.Options{})
@@ -202,7 +201,7 @@ func TestABatchWaitsForRoomOnTheServer(t *testing.T) {
 	storetest.RequireRecords(t, l, "s", storetest.TextEntries("x", 2))
 }
 
-// What was sent when the connection is closed may be stored.
+// An append that was in flight when the connection was closed may be stored.
 func TestACloseLeavesUnknownWhatWasSent(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, link.Options{})
@@ -221,8 +220,9 @@ func TestACloseLeavesUnknownWhatWasSent(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrClosed)
 }
 
-// TestSessionsAreNotCreatedWithoutALease: a process that can't ask how far a growth is creates none
-// where they may not be looked for any more. What exists it goes on with.
+// TestSessionsAreNotCreatedWithoutALease: a process that can't read the phase of a growth
+// creates no sessions, since others may not look for them there any more. It continues
+// existing ones.
 func TestSessionsAreNotCreatedWithoutALease(t *testing.T) {
 	before := newLog(t, link.Options{})
 	head := storetest.Appended(t, before, "old", 0, storetest.TextEntries("old", 1))

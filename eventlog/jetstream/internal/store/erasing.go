@@ -21,16 +21,16 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Erasing is how far the erasure of a session has come. Its mark is the last message
-// on helix.erased.<p>.<S>:
+// Erasing is the progress of a session's erasure. Its mark is the last message on
+// helix.erased.<p>.<S>:
 //
-//	wanted   Head is the session's last record: it is to be fenced.
-//	fenced   Fence is the erased record. Parts say what is to be removed, and up to
-//	         which sequence: what comes after is of a session that was created again.
-//	removed  nobody can read any of it; its bytes are being overwritten. Each server of
-//	         a cluster says on helix.erased.<p>.<S>~<server> that it has none left.
-//	done     nothing is left. The mark stays for an hour: a message that was sent before
-//	         the fence and arrives after the end is recognised by it, see outlived.
+//	wanted   Head is the session's last record: the session must be fenced.
+//	fenced   Fence is the erased record. Parts are what must be removed, and up to which
+//	         sequence: later messages are of a session that was created again.
+//	removed  No one can read any of it; its bytes are being overwritten. Each server of a
+//	         cluster reports on helix.erased.<p>.<S>~<server> that it has none left.
+//	done     Nothing is left. The mark stays for an hour: it identifies a message that was
+//	         sent before the fence and arrives after the end, see outlived.
 //
 // Without a mark there is nothing left to do.
 type Erasing struct {
@@ -39,43 +39,44 @@ type Erasing struct {
 	Parts   []Part `json:"parts,omitempty"`
 	Removed bool   `json:"removed,omitempty"`
 	Done    bool   `json:"done,omitempty"`
-	// Told: a caller of Erase has received the answer that it is done.
+	// Told: a caller of Erase has received the answer that the erasure is done.
 	Told bool `json:"told,omitempty"`
-	// Round is what the servers' reports refer to. It changes when there is more to do,
-	// and in each erasure: a report may be stored after its erasure has ended.
+	// Round is the round to which the servers' reports refer. It changes when there is
+	// more to do, and with each erasure: a report may be stored after its erasure has
+	// ended.
 	Round uint64 `json:"round,omitempty"`
 
 	At   uint64    `json:"-"` // the mark's sequence; 0: there is none
 	Time time.Time `json:"-"` // when it was stored
 }
 
-// Part is what one stream has of a session.
+// Part is the messages of a session in one stream.
 type Part struct {
 	Stream  string `json:"stream"`
 	Subject string `json:"subject"`
-	// From is the first sequence that was there, and UpTo the last that may be.
+	// From is the first sequence that existed, and UpTo the last that may exist.
 	From uint64 `json:"from,omitempty"`
 	UpTo uint64 `json:"upTo"`
-	// Scrub: it is overwritten in the servers' files. Look: it is overwritten by the
-	// servers, but for what older versions have removed.
+	// Scrub: its bytes are overwritten in the servers' files. Look: the servers overwrite
+	// them, except those that older versions have removed.
 	Scrub bool `json:"scrub,omitempty"`
 	Look  bool `json:"look,omitempty"`
-	// Taken: it is the one message at UpTo; others on the subject may be there.
+	// Taken: it is only the message at UpTo; other messages on the subject may be kept.
 	Taken bool `json:"taken,omitempty"`
-	// Left: it was purged before, and may be in files that nobody here reaches.
+	// Left: it was purged earlier, and may be in files that no node here can reach.
 	Left bool `json:"left,omitempty"`
-	// Last and Messages are what the stream had when all was removed.
+	// Last and Messages are the stream's state when everything was removed.
 	Last     uint64 `json:"last,omitempty"`
 	Messages uint64 `json:"messages,omitempty"`
 	Replicas int    `json:"replicas,omitempty"`
 }
 
-// DoneFor is for how long a mark says that an erasure is done. No request may be under way
+// DoneFor is how long a mark states that an erasure is done. No request may be under way
 // for longer.
 const DoneFor = time.Hour
 
-// errMarkMoved: somebody else has gone on with the same erasure.
-var errMarkMoved = errors.New("jetstream: another node goes on with the erasure")
+// errMarkMoved: another node has advanced the same erasure.
+var errMarkMoved = errors.New("jetstream: another node continues the erasure")
 
 func (l *Store) ErasingOf(ctx context.Context, session string) (*Erasing, error) {
 	p := l.PartitionOf(session)
@@ -86,8 +87,8 @@ func (l *Store) ErasingOf(ctx context.Context, session string) (*Erasing, error)
 		return &Erasing{}, nil
 	case err != nil:
 		return nil, err
-	case len(m.Data) == 0: // of an older version, which had removed everything
-		e.Round = 1 // no server has said anything
+	case len(m.Data) == 0: // from an older version, which had removed everything
+		e.Round = 1 // no server has reported yet
 		e.Parts, err = l.PartsOf(ctx, session, 0)
 		return e, err
 	}
@@ -101,7 +102,7 @@ func (e *Erasing) Read(m wire.Message) error {
 	return nil
 }
 
-// put stores the mark if it is still the one that e was read from.
+// put stores the mark if the last one is still that from which e was read.
 func (l *Store) put(ctx context.Context, session string, e *Erasing) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
@@ -128,7 +129,8 @@ func (l *Store) put(ctx context.Context, session string, e *Erasing) error {
 	return nil
 }
 
-// Change changes the mark of an erasure, if f does, and returns it.
+// Change changes the mark of an erasure if f returns true, and returns the mark. It
+// retries if another node was first.
 func (l *Store) Change(ctx context.Context, session string, f func(*Erasing) bool) (e *Erasing, err error) {
 	for {
 		if e, err = l.ErasingOf(ctx, session); err != nil || !f(e) {
@@ -143,7 +145,7 @@ func (l *Store) Change(ctx context.Context, session string, f func(*Erasing) boo
 	}
 }
 
-// streams are those that an erasure removes something from.
+// streams returns the streams from which an erasure removes messages.
 func (e *Erasing) streams() (names []string) {
 	for _, p := range e.Parts {
 		if !slices.Contains(names, p.Stream) {
@@ -155,10 +157,10 @@ func (e *Erasing) streams() (names []string) {
 
 func (e *Erasing) NextRound() { e.Round = max(e.Round+1, uint64(time.Now().UnixNano())) }
 
-// Want marks a session whose head is given as one to be erased.
+// Want marks that the session with the given head must be erased.
 func (l *Store) Want(ctx context.Context, session string, head uint64) error {
 	_, err := l.Change(ctx, session, func(e *Erasing) bool {
-		if e.Done { // of an erasure before that: what is left of it is its fence
+		if e.Done { // of an earlier erasure: only its fence is left
 			e.Removed = false
 		}
 		e.Head, e.Done, e.Told = head, false, false
@@ -167,8 +169,8 @@ func (l *Store) Want(ctx context.Context, session string, head uint64) error {
 	return err
 }
 
-// Begin marks that the session is fenced. Errors: ErrSessionNotFound, if the erasure has
-// ended, and that of a later session has begun.
+// Begin marks that the session is fenced. Errors: ErrSessionNotFound if the erasure has
+// ended and that of a later session has begun.
 func (l *Store) Begin(ctx context.Context, session string, fence uint64, parts []Part) (*Erasing, error) {
 	ended := false
 	e, err := l.Change(ctx, session, func(e *Erasing) bool {
@@ -176,7 +178,7 @@ func (l *Store) Begin(ctx context.Context, session string, fence uint64, parts [
 			return false
 		}
 		if e.Fence == fence {
-			wanted := 0 < e.Head && e.Head < fence // not a session of the same id that came later
+			wanted := 0 < e.Head && e.Head < fence // not a later session of the same id
 			if wanted {
 				e.Head = 0
 			}
@@ -192,8 +194,9 @@ func (l *Store) Begin(ctx context.Context, session string, fence uint64, parts [
 	return e, err
 }
 
-// EndErasing marks that an erasure is done, and removes what else was stored for it. told: the
-// caller answers so to a client. It reports whether this call has ended it.
+// EndErasing marks that an erasure is done, and removes everything else that was stored
+// for it. told: the caller reports that to a client. It reports whether this call has
+// ended the erasure.
 func (l *Store) EndErasing(ctx context.Context, session string, e *Erasing, told bool) (ended bool, err error) {
 	parts := e.Parts
 	now, err := l.Change(ctx, session, func(now *Erasing) bool {
@@ -214,15 +217,15 @@ func (l *Store) EndErasing(ctx context.Context, session string, e *Erasing, told
 	return ended, l.TidyMark(ctx, session, now)
 }
 
-// TidyMark removes the messages of a mark before the last one.
+// TidyMark removes the earlier messages of a mark.
 func (l *Store) TidyMark(ctx context.Context, session string, e *Erasing) error {
 	p := l.PartitionOf(session)
 	_, err := l.EraseSubject(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p), e.At-1)
 	return err
 }
 
-// Join returns parts with those of an erasure that has not ended. Their sequences are
-// not put together: between them may be some of a session that lives.
+// Join returns parts together with those of an unfinished erasure. Their ranges are not
+// merged: a session that lives may have messages between them.
 func Join(before, parts []Part) []Part {
 	for _, b := range before {
 		b.Last, b.Messages = 0, 0
@@ -233,8 +236,8 @@ func Join(before, parts []Part) []Part {
 	return parts
 }
 
-// PartsOf returns where a session's messages are. Those up to its fence are the
-// log's; without a fence it is what comes before the first message that is there.
+// PartsOf returns the places of a session's messages. With a fence, the log's are those
+// up to the fence; without one, they are those before the first existing message.
 func (l *Store) PartsOf(ctx context.Context, session string, fence uint64) ([]Part, error) {
 	p := l.PartitionOf(session)
 	floor, err := l.Floor(ctx, session)
@@ -254,9 +257,10 @@ func (l *Store) PartsOf(ctx context.Context, session string, fence uint64) ([]Pa
 	}
 	for i := range parts {
 		b := &parts[i]
-		// In this order: what comes in between is of a session that is created now.
+		// In this order: a message that is stored in between is of a session that is
+		// created now.
 		if b.UpTo, err = l.LastOf(ctx, b.Stream); err != nil {
-			if !l.Owns(b.Stream) && errors.Is(err, natsjs.ErrStreamNotFound) { // nothing was stored beside a new partition yet
+			if !l.Owns(b.Stream) && errors.Is(err, natsjs.ErrStreamNotFound) { // Options.Beside has no stream for a new partition yet
 				continue
 			}
 			return nil, err
@@ -274,7 +278,7 @@ func (l *Store) PartsOf(ctx context.Context, session string, fence uint64) ([]Pa
 		log.UpTo = fence
 	}
 	if floor > 0 {
-		parts[1].From = 0 // what was trimmed came before
+		parts[1].From = 0 // trimmed segments came before
 	}
 	if l.Opts.Server == nil {
 		if log.Left, err = l.wasPurged(ctx, session, log.From); err != nil {
@@ -284,8 +288,8 @@ func (l *Store) PartsOf(ctx context.Context, session string, fence uint64) ([]Pa
 	return parts, nil
 }
 
-// wasPurged reports whether a session has records that the log has not any more, as it may
-// have if its last segment can't be read.
+// wasPurged reports whether the log has lost records of a session to a purge. It assumes
+// so if the session's last segment can't be read.
 func (l *Store) wasPurged(ctx context.Context, session string, begins uint64) (bool, error) {
 	s, _, err := l.LastSegment(ctx, session)
 	if errors.Is(err, wire.ErrDamaged) {
@@ -297,7 +301,7 @@ func (l *Store) wasPurged(ctx context.Context, session string, begins uint64) (b
 	return len(s.Records) > 0 && (begins == 0 || s.Records[0].Sequence < begins), nil
 }
 
-// ForgetErasing removes a mark, and what servers have reported.
+// ForgetErasing removes a mark and the servers' reports.
 func (l *Store) ForgetErasing(ctx context.Context, session string, e *Erasing) error {
 	p := l.PartitionOf(session)
 	if err := l.dropReports(ctx, session, []Part{{Stream: layout.BlobStream}, {Stream: layout.SegmentStream(p)}, {Stream: layout.LogStream(p)}}); err != nil {
@@ -307,7 +311,8 @@ func (l *Store) ForgetErasing(ctx context.Context, session string, e *Erasing) e
 	return err
 }
 
-// dropReports removes what servers with replicas of some streams have reported of an erasure.
+// dropReports removes the reports about an erasure by servers with replicas of some
+// streams.
 func (l *Store) dropReports(ctx context.Context, session string, parts []Part) error {
 	p := l.PartitionOf(session)
 	servers, err := l.serversWith(ctx, &Erasing{Parts: parts})
@@ -326,8 +331,8 @@ func (l *Store) dropReports(ctx context.Context, session string, parts []Part) e
 	return nil
 }
 
-// reports returns for which round each of some servers has said that nothing is left, if
-// it has.
+// reports returns, for each of some servers, the round for which it has last reported
+// that nothing is left.
 func (l *Store) reports(ctx context.Context, session string, servers []string) (map[string]uint64, error) {
 	p := l.PartitionOf(session)
 	said := map[string]uint64{}
@@ -346,7 +351,7 @@ func (l *Store) reports(ctx context.Context, session string, servers []string) (
 	return said, nil
 }
 
-// Report says that this process's server has nothing left of what an erasure removed.
+// Report stores that this process's server has nothing left of an erasure.
 func (l *Store) Report(ctx context.Context, session string, e *Erasing) error {
 	p := l.PartitionOf(session)
 	m := &nats.Msg{Subject: layout.ReportSubject(session, p, l.Opts.Server.Name()), Data: strconv.AppendUint(nil, e.Round, 10), Header: nats.Header{}}
@@ -356,7 +361,8 @@ func (l *Store) Report(ctx context.Context, session string, e *Erasing) error {
 	return nil
 }
 
-// serversWith names the servers that have replicas of what an erasure is about.
+// serversWith returns the names of the servers that have replicas of an erasure's
+// streams.
 func (l *Store) serversWith(ctx context.Context, e *Erasing) ([]string, error) {
 	all := map[string]bool{}
 	for _, p := range e.Parts {
@@ -371,13 +377,13 @@ func (l *Store) serversWith(ctx context.Context, e *Erasing) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// mostTaken bounds what a mark says of single messages.
+// mostTaken bounds how many single messages a mark names.
 const mostTaken = 1000
 
-// Wipe removes a message for good that came too late for an erasure of its session.
-// The mark names it first: a process that dies in between leaves nothing that
-// nobody knows of. A message that is gone reopens no erasure: another node has named it, or
-// the erasure has removed it.
+// Wipe removes a message for good that arrived too late for an erasure of its session.
+// The mark names the message first, so that a process that dies in between leaves nothing
+// unknown. A message that no longer exists reopens no erasure: another node has named it,
+// or the erasure has removed it.
 func (l *Store) Wipe(ctx context.Context, session, stream, subject string, at uint64) error {
 	_, err := l.MessageAt(ctx, stream, at)
 	if errors.Is(err, link.ErrNoMessage) && (l.Opts.Replicas <= 1 || l.Leads(ctx, stream)) {
@@ -405,17 +411,17 @@ func (l *Store) Wipe(ctx context.Context, session, stream, subject string, at ui
 	if err != nil {
 		return err
 	}
-	if err := l.Remove(ctx, stream, at); err != nil || e.Head > 0 { // what is yet to be fenced goes on by itself
+	if err := l.Remove(ctx, stream, at); err != nil || e.Head > 0 { // an erasure that is not fenced yet will remove the rest
 		return err
 	}
 	_, err = l.RemoveAll(ctx, session, e)
-	if errors.Is(err, eventlog.ErrSessionNotFound) { // others have ended it
+	if errors.Is(err, eventlog.ErrSessionNotFound) { // another node has ended it
 		err = nil
 	}
 	return err
 }
 
-// position notes what a part's stream has.
+// position records the state of a part's stream.
 func (l *Store) position(ctx context.Context, p *Part) error {
 	s, err := l.FindStream(ctx, p.Stream)
 	if err != nil {

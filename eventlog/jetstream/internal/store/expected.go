@@ -12,15 +12,15 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// An append that creates a session may be late, see headerSince: the next reader of the head
-// removes it. A record that is stored after it would hide it. So a node that does not know the
-// record that an append is to follow looks at it first.
+// An append that creates a session may be late, see wire.HeaderSince: the next reader of
+// the head removes it. A record that is stored after it would hide it. So a node that
+// does not know the record which an append is to follow checks it first.
 
-// mostChecked is how many sessions checkedRecords remembers.
+// mostChecked is how many sessions checkedRecords keeps.
 const mostChecked = 1 << 14
 
-// checkedRecords remembers a record of each session that is known not to be of a late append.
-// That does not change: sequences are never used again.
+// checkedRecords keeps a record of each session that is known not to be of a late append.
+// That stays true, since sequences are never used again.
 type checkedRecords struct {
 	mu sync.Mutex
 	of map[string]uint64
@@ -41,8 +41,8 @@ func (c *checkedRecords) has(session string, seq uint64) bool {
 	return c.of[session] == seq
 }
 
-// checkExpected removes the record that an append is to follow if it is of a late append; the
-// comparison then fails. Errors: ErrUnavailable, if that can't be found out.
+// checkExpected removes the record that an append is to follow if it is of a late append;
+// the comparison then fails. Errors: ErrUnavailable if that can't be found out.
 func (l *Store) checkExpected(ctx context.Context, session string, expected uint64) error {
 	if l.checked.has(session, expected) {
 		return nil
@@ -52,7 +52,7 @@ func (l *Store) checkExpected(ctx context.Context, session string, expected uint
 		return err
 	}
 	m, err := l.GetAt(ctx, stream, expected)
-	if errors.Is(err, link.ErrNoMessage) || err == nil && m.Subject != subject { // the comparison says so
+	if errors.Is(err, link.ErrNoMessage) || err == nil && m.Subject != subject { // the comparison will fail
 		return nil
 	}
 	if since := wire.First(m.Header, wire.HeaderSince); err == nil && since != "" {

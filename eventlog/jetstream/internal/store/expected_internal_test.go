@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheRecordsThatANodeKnowsAreBounded: it forgets them when they are many, and looks again.
+// TestTheRecordsThatANodeKnowsAreBounded: when they are many, it drops them and checks
+// again.
 func TestTheRecordsThatANodeKnowsAreBounded(t *testing.T) {
 	t.Parallel()
 	var c checkedRecords

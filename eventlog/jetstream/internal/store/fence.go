@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Fenced returns the sequence of the session's fence. Errors: ErrSessionNotFound, if it has
-// none.
+// Fenced returns the sequence of the session's fence. Errors: ErrSessionNotFound if it
+// has none.
 func (l *Store) Fenced(ctx context.Context, session string) (uint64, error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
@@ -28,7 +28,8 @@ func (l *Store) Fenced(ctx context.Context, session string) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// stands reports whether a session's fence is there, which no session of the id is then.
+// stands reports whether a session's fence exists. While it does, no session of the id
+// exists.
 func (l *Store) stands(ctx context.Context, session string, fence uint64) (bool, error) {
 	at, err := l.Fenced(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
@@ -37,11 +38,12 @@ func (l *Store) stands(ctx context.Context, session string, fence uint64) (bool,
 	return err == nil && at == fence, err
 }
 
-// eraseSealed overwrites the segments and floors of a session that hold or name records
-// up to its fence, wherever in the stream they are: another node may seal until the
-// fence is removed. Records after the fence are of a session that was created again. So may be
-// what can't be read: that goes only while the fence stands. Errors: ErrUnavailable, if the
-// server that answered may not be the stream's leader, which may have more.
+// eraseSealed overwrites the segments and floors of a session that have or name records
+// up to its fence, wherever in the stream they are: another node may seal until the fence
+// is removed. Records after the fence are of a session that was created again. An
+// unreadable message may be, too, so it is removed only while the fence exists. Errors:
+// ErrUnavailable if the server that answered may not be the stream's leader, which may
+// have more.
 func (l *Store) eraseSealed(ctx context.Context, session string, fence uint64, by func(subject string, at uint64) error) error {
 	p := l.PartitionOf(session)
 	stream := layout.SegmentStream(p)
@@ -78,7 +80,8 @@ func (l *Store) eraseSealed(ctx context.Context, session string, fence uint64, b
 }
 
 // EraseLate removes segments and floors that were stored after an erasure had looked for
-// them, as by a sealer that died before it took one back. It reports whether there were any.
+// them, for example by a sealer that died before it removed its segment. It reports
+// whether there were any.
 func (l *Store) EraseLate(ctx context.Context, session string, e *Erasing) (some bool, err error) {
 	err = l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
 		some = true

@@ -12,18 +12,18 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// HoldSubjects and a session's token are where a node asks all nodes to keep
-// appends to the session back, and where it says that they may go on. It is a
-// courtesy: a message that is lost costs time, never correctness.
+// HoldSubjects with a session's token is the subject on which a node asks all nodes to
+// hold back appends to the session, and on which it releases them. It is a courtesy: a
+// lost message costs time, never correctness.
 const HoldSubjects = "helix.node.hold."
 
-// What a message there says, before the holder's id.
+// The first word of such a message, before the holder's id.
 const (
 	holdBegins = "begin "
 	holdEnds   = "end "
 )
 
-// WatchHolds has l heed other nodes' holds.
+// WatchHolds makes l obey other nodes' holds.
 func (l *Store) WatchHolds() error {
 	l.node = rand.Text()
 	sub, err := l.Conn.Subscribe(HoldSubjects+"*", func(m *nats.Msg) {
@@ -52,7 +52,7 @@ func (l *Store) WatchHolds() error {
 
 // Hold implements eventlog.Log.
 func (l *Store) Hold(ctx context.Context, session string) (held context.Context, release func()) {
-	if l.Opts.Hook != nil { // which reports the waiting append
+	if l.Opts.Hook != nil { // the hook reports the waiting append
 		return ctx, func() {}
 	}
 	holder := l.node + "." + strconv.FormatUint(l.held.Add(1), 10)

@@ -10,9 +10,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// endsBefore reports whether a session surely ends before a sequence. Of one answer
-// that says so nobody knows which server gave it: the leader that is asked a
-// moment later may be another one, which has what it lacks.
+// endsBefore reports whether a session certainly ends before a sequence. One answer is
+// not enough, since it is unknown which server gave it: the leader that is asked a moment
+// later may be another one, with more records.
 func (l *Store) endsBefore(ctx context.Context, session string, seq uint64) bool {
 	if l.Opts.Replicas <= 1 {
 		return true

@@ -11,11 +11,11 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// A message that was sent before a session's erasure may be stored after it: its sender was
-// slow, or the network. What is compared with the session's last record then fails. What is
-// compared with "nothing" succeeds, and its sender may have died before it looks again.
-// So whoever finds such a message compares it with the last fence that the session's mark
-// names, which stays for an hour.
+// A message that was sent before a session's erasure may be stored after it, if its
+// sender or the network was slow. If it is compared with the session's last record, the
+// comparison fails. If it is compared with "nothing", the comparison succeeds, and its
+// sender may have died before it checks again. So a node that finds such a message
+// compares it with the last fence that the session's mark names, which stays for an hour.
 
 // fenceOf returns the last fence of a session, 0 if none is known.
 func (l *Store) fenceOf(ctx context.Context, session string) (uint64, error) {
@@ -27,16 +27,16 @@ func (l *Store) fenceOf(ctx context.Context, session string) (uint64, error) {
 		return 0, nil
 	case err != nil:
 		return 0, err
-	case len(m.Data) == 0: // of an older version
+	case len(m.Data) == 0: // from an older version
 		return 0, nil
 	}
 	err = e.Read(m)
 	return e.Fence, err
 }
 
-// outlived reports whether m, a segment or a floor of records up to last that was compared with
-// "nothing", is of a session that was erased, and removes it. As long as the fence stands
-// that is left to the erasure.
+// outlived reports whether m, a segment or a floor of records up to last that was
+// compared with "nothing", is of a session that was erased, and removes it then. While
+// the fence exists, that is left to the erasure.
 func (l *Store) outlived(ctx context.Context, session string, m wire.Message, last uint64) (bool, error) {
 	fence, err := l.fenceOf(ctx, session)
 	if err != nil || fence < last {
@@ -55,10 +55,10 @@ func (l *Store) outlived(ctx context.Context, session string, m wire.Message, la
 	return true, l.Wipe(ctx, session, layout.SegmentStream(l.PartitionOf(session)), m.Subject, m.Sequence)
 }
 
-// blobsTaken reports whether a session's last erasure has taken the blobs of the record at
-// seq, which created its session: they were stored when the log had the messages up to since
-// and no fence of the session. If the session was fenced after that and before the record,
-// the erasure takes, or has taken, what it found of them.
+// blobsTaken reports whether a session's last erasure has removed the blobs of the record
+// at seq, which created its session. They were stored when the log had the messages up to
+// since and there was no fence of the session. If the session was fenced after that and
+// before the record, the erasure removes, or has removed, those that it found.
 func (l *Store) blobsTaken(ctx context.Context, session, since string, seq uint64) (bool, error) {
 	from, err := strconv.ParseUint(since, 10, 64)
 	if err != nil {

@@ -24,8 +24,8 @@ func open(t *testing.T, nc *nats.Conn, o link.Options) *maintenance.Maintenance 
 	return l
 }
 
-// A session whose records a purge has left to the segments does not take the
-// others' batch apart, whichever node has purged.
+// A session whose records are only in segments after a purge does not break up the
+// others' batch, whichever node has purged.
 func TestAPurgedSessionLeavesABatchWhole(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{true, false} {

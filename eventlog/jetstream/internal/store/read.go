@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// readTries is how often a page is asked for again without any progress
-	// before a read is incomplete; a replica may lag behind its leader.
+	// readTries is how often a page is requested again without progress before a read is
+	// incomplete; a replica may lag.
 	readTries = 50
-	// FewSequences is within how many a read need not look for segments: the
-	// log itself has so few records quicker, in one page.
+	// FewSequences is the number of sequences within which a read does not look for
+	// segments: the log returns so few records quicker, in one page.
 	FewSequences = 100
 )
 
@@ -29,8 +29,8 @@ func (l *Store) Head(ctx context.Context, session string) (uint64, error) {
 	return head, err
 }
 
-// HeadPlace also tells whether the head is still in the log stream: a purge may
-// have left it to the segments alone.
+// HeadPlace returns the head, and whether it is still in the log stream: after a purge
+// only segments may have it.
 func (l *Store) HeadPlace(ctx context.Context, session string) (head uint64, inLog bool, err error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *Store) Read(ctx context.Context, session string, from, to uint64) iter.
 	}
 }
 
-// WithPayloads yields records with the large payloads that they name.
+// WithPayloads yields records with their blobs loaded.
 func (l *Store) WithPayloads(ctx context.Context, session string, records iter.Seq2[wire.Stored, error]) iter.Seq2[wire.Stored, error] {
 	return func(yield func(wire.Stored, error) bool) {
 		for r, err := range records {
@@ -93,7 +93,7 @@ func (l *Store) WithPayloads(ctx context.Context, session string, records iter.S
 	}
 }
 
-// Payload returns the large payload of a record. One that is missing was erased since the record
+// Payload returns the blob of a record. If it is missing, it was erased since the record
 // was read.
 func (l *Store) Payload(ctx context.Context, session string, r wire.Stored) ([]byte, error) {
 	if r.Since != "" {
@@ -117,36 +117,35 @@ func (l *Store) Payload(ctx context.Context, session string, r wire.Stored) ([]b
 	}
 }
 
-// missingTries is how often a payload is asked for that is missing.
+// missingTries is how often a missing payload is requested.
 const missingTries = 10
 
-// ReadStored joins the segments and the log. Segments come first where much is to
-// be read; what they don't have comes from the log; where the log begins
-// behind a gap, a purge has been there, and the segments have it. Each record
-// names its predecessor, so nothing is left out or read twice wherever the
-// one ends and the other begins.
+// ReadStored yields records from segments and the log. If there is much to read, segments
+// come first, and the log has the rest. If the log begins after a gap, there was a purge,
+// and segments have the records. Each record names its predecessor, so that no record is
+// left out or read twice where it switches between them.
 func (l *Store) ReadStored(ctx context.Context, session string, from, to uint64) iter.Seq2[wire.Stored, error] {
 	return l.ReadFrom(ctx, session, Cursor{At: from}, to)
 }
 
-// Cursor is where a read begins.
+// Cursor is the position at which a read begins.
 type Cursor struct {
 	At uint64
-	// Known: the record at at is one that the reader has. What follows must
-	// name it.
+	// Known: the reader has the record at At. The next record must name it.
 	Known bool
-	// Resumed: at is what a client says it has. The session did not begin
-	// later, unless it was erased and created again.
+	// Resumed: At comes from a client. The session did not begin later, unless it was
+	// erased and created again.
 	Resumed bool
 }
 
-// ErrRecreated: what a reader has is of a session that was erased; the id may be in use again.
+// ErrRecreated: the reader's records are of a session that was erased; the id may be in
+// use again.
 var ErrRecreated = fmt.Errorf("%w: it was erased since", eventlog.ErrSessionNotFound)
 
-// leadsTo reports whether r may be the record after the cursor, of a session whose
-// head was at least head when the read began. Sequences are never used again, and
-// an erasure stores its fence after the last record: the first record of a
-// session that was created again comes after both.
+// leadsTo reports whether r may be the record after the cursor, of a session whose head
+// was at least head when the read began. Sequences are never used again, and an erasure
+// stores its fence after the last record: the first record of a session that was created
+// again comes after both.
 func (c Cursor) leadsTo(r wire.Stored, head uint64) bool {
 	switch {
 	case !r.Linked:
@@ -205,8 +204,8 @@ func (l *Store) readTo(ctx context.Context, session string, from Cursor, to uint
 		at, done = r.Sequence, r.Sequence == to
 		return !done
 	}
-	sealed := to-at > l.few // look at the segments next
-	var tail []wire.Stored  // the last ones, if they had to be looked for from behind
+	sealed := to-at > l.few // read segments next
+	var tail []wire.Stored  // the last records, if they were read backwards
 	tailed := false
 	began := time.Now()
 	for idle := 0; at < to; {
@@ -235,7 +234,7 @@ func (l *Store) readTo(ctx context.Context, session string, from Cursor, to uint
 				}
 			}
 			if errors.Is(err, errGap) {
-				err = fmt.Errorf("%w: the record behind %d is neither in the log nor in a segment", eventlog.ErrIncomplete, at)
+				err = fmt.Errorf("%w: the record after %d is neither in the log nor in a segment", eventlog.ErrIncomplete, at)
 			}
 		}
 		sealed = false
@@ -253,11 +252,11 @@ func (l *Store) readTo(ctx context.Context, session string, from Cursor, to uint
 			return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 		case idle >= readTries && !errors.Is(err, nats.ErrNoResponders):
 			if err == nil {
-				err = fmt.Errorf("%w: nothing behind %d, though the head is %d", eventlog.ErrIncomplete, at, head)
+				err = fmt.Errorf("%w: nothing after %d, though the head is %d", eventlog.ErrIncomplete, at, head)
 			}
 			return err
 		default:
-			// A replica lags, or the rest was purged from the log, or more.
+			// A replica lags, or the rest was purged from the log.
 			if idle++; idle > 1 {
 				if _, _, herr := l.HeadPlace(ctx, session); errors.Is(herr, eventlog.ErrSessionNotFound) {
 					return herr
@@ -275,7 +274,7 @@ func (l *Store) readTo(ctx context.Context, session string, from Cursor, to uint
 	return nil
 }
 
-// takeBehind hands those behind from to take, while it wants them.
+// takeBehind passes the records after from to take until that returns false.
 func takeBehind(records []wire.Stored, from uint64, take func(wire.Stored) bool) error {
 	for _, r := range records {
 		if r.Sequence > from && !take(r) {
@@ -285,12 +284,13 @@ func takeBehind(records []wire.Stored, from uint64, take func(wire.Stored) bool)
 	return nil
 }
 
-// errGap: the log's next record is not the one behind the cursor.
+// errGap: the log's next record does not follow the cursor.
 var errGap = errors.New("jetstream: gap")
 
-// readPage hands the log's next records behind from to take, while it wants
-// them, and asks for none behind to. It stops before a gap; one right behind from is errGap, and so is a
-// message that does not name its predecessor, unless segments have none.
+// readPage passes the log's next records after from to take until that returns false, and
+// requests none after to. It stops before a gap. If the gap is right after from, the
+// error is errGap; so it is for a message that does not name its predecessor, unless
+// there are no segments.
 func (l *Store) readPage(ctx context.Context, session string, from, to uint64, noSegments bool, take func(wire.Stored) bool) error {
 	stream, subject, err := l.Place(session)
 	if err != nil {

@@ -17,7 +17,8 @@ func (l *Store) Info() eventlog.Info {
 	return info
 }
 
-// Refuses tells why nothing should be stored now, empty if it may.
+// Refuses returns why nothing should be stored now, empty if it may; frees: the operation
+// frees space.
 func (l *Store) Refuses(frees bool) string {
 	if err := l.ServerProblem(); err != nil {
 		return err.Error()
@@ -28,10 +29,11 @@ func (l *Store) Refuses(frees bool) string {
 	return l.Opts.Refuses(frees)
 }
 
-// freeing marks the context of what makes room, though it stores a little.
+// freeing marks the context of an operation that frees space, though it stores a little.
 type freeing struct{}
 
-// Frees returns ctx for what makes room, or ErrRefused: even that needs some.
+// Frees returns ctx for an operation that frees space, or ErrRefused: even that needs
+// some space.
 func (l *Store) Frees(ctx context.Context) (context.Context, error) {
 	if why := l.Refuses(true); why != "" {
 		return ctx, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)

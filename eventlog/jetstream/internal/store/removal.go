@@ -13,9 +13,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// RemoveAll removes all messages of a session, those of its log last and its fence
-// behind them, and returns how many records that were. Errors: ErrSessionNotFound, if
-// others have ended the erasure.
+// RemoveAll removes all messages of a session, those of its log last and its fence after
+// them, and returns how many records there were. Errors: ErrSessionNotFound if another
+// node has ended the erasure.
 func (l *Store) RemoveAll(ctx context.Context, session string, e *Erasing) (records int, err error) {
 	for {
 		n, err := l.removeParts(ctx, session, e)
@@ -94,7 +94,7 @@ func (l *Store) removeParts(ctx context.Context, session string, e *Erasing) (re
 			p.UpTo = max(p.UpTo, sealed)
 		}
 	}
-	// As long as the fence stands nobody creates the session again.
+	// While the fence exists, no node creates the session again.
 	stands, err := l.MessageAt(ctx, log, e.Fence)
 	if errors.Is(err, link.ErrNoMessage) {
 		return records, nil
@@ -108,14 +108,14 @@ func (l *Store) removeParts(ctx context.Context, session string, e *Erasing) (re
 	return records, err
 }
 
-// OverwriteAll has overwritten what was removed, and returns what is left.
+// OverwriteAll has the removed messages overwritten, and returns what is left.
 func (l *Store) OverwriteAll(ctx context.Context, session string, e *Erasing) (left remains, err error) {
 	if e.Fence > 0 {
 		late, err := l.EraseLate(ctx, session, e)
 		if err != nil {
 			return left, err
 		}
-		if late { // that is to be overwritten, too
+		if late { // they must be overwritten, too
 			now, err := l.ErasingOf(ctx, session)
 			if err != nil {
 				return left, err
@@ -135,7 +135,7 @@ func (l *Store) OverwriteAll(ctx context.Context, session string, e *Erasing) (l
 		return left, err
 	}
 	own := l.Opts.Server.Name()
-	if said[own] != e.Round { // else it waits for others, however long they are down
+	if said[own] != e.Round { // otherwise it waits for other servers, however long they are down
 		if left, err = l.scrub(ctx, e); err != nil || left.Some() {
 			return left, err
 		}
@@ -161,8 +161,8 @@ func (l *Store) OverwriteAll(ctx context.Context, session string, e *Erasing) (l
 	return left, nil
 }
 
-// NeverKnows reports whether later answers can't know more than an erasure's first
-// one: one server has the log, and it is not this process's.
+// NeverKnows reports whether later answers can't add to an erasure's first one: one
+// server has the log, and it is not this process's.
 func (l *Store) NeverKnows() bool { return l.Opts.Server == nil && l.Opts.Replicas == 1 }
 
 // leftOutside returns what may be left on servers whose files no node can reach.

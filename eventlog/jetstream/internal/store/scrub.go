@@ -10,13 +10,13 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// besideFor is for how long a stream beside the log, of which the servers overwrite
-// single messages, is scrubbed again: a server may have read a block before and writes
-// that back with another message overwritten. It forgets it some ten seconds after
-// nobody reads it any more.
+// besideFor is how long a stream of Options.Beside, in which the servers overwrite single
+// messages, is scrubbed again: a server may have read a block earlier, and write it back
+// when it overwrites another message. It drops the block about ten seconds after the last
+// read.
 const besideFor = 2 * time.Minute
 
-// besides remembers what was scrubbed in streams beside the log.
+// besides records what was scrubbed in streams of Options.Beside.
 type besides struct {
 	mu  sync.Mutex
 	all []besideScrub
@@ -35,7 +35,7 @@ func (l *Store) rememberBeside(p Part) {
 	}
 }
 
-// ScrubBeside scrubs again what was scrubbed lately.
+// ScrubBeside scrubs again what was scrubbed recently.
 func (l *Store) ScrubBeside(ctx context.Context) error {
 	l.beside.mu.Lock()
 	l.beside.all = slices.DeleteFunc(l.beside.all, func(b besideScrub) bool { return time.Now().After(b.until) })
@@ -49,11 +49,11 @@ func (l *Store) ScrubBeside(ctx context.Context) error {
 	return nil
 }
 
-// clockSkew is how far the clocks of servers may be apart.
+// clockSkew is how far apart the clocks of servers may be.
 const clockSkew = time.Minute
 
-// remains is what an erasure has left. If it goes by itself it is waited for, else
-// somebody has to do something.
+// remains is what an erasure has left. Either it disappears without help, and the erasure
+// waits for it, or an operator has to act.
 type remains struct {
 	text  string
 	waits bool
@@ -69,19 +69,19 @@ func (r remains) Tell(e *eventlog.Erasure) {
 	}
 }
 
-// waiting is what remains and goes by itself.
+// waiting is something that is left and disappears without help.
 func waiting(format string, a ...any) remains {
 	return remains{text: fmt.Sprintf(format, a...), waits: true}
 }
 
-// scrub overwrites, in the files of this process's server, what an erasure has
-// removed, and returns what is left.
+// scrub overwrites, in the files of this process's server, the messages that an erasure
+// has removed, and returns what is left.
 func (l *Store) scrub(ctx context.Context, e *Erasing) (left remains, err error) {
 	clustered := false
 	for _, p := range e.Parts {
 		_, last, messages, ok := l.Opts.Server.Replica(p.Stream)
 		if !ok {
-			continue // no replica, no files
+			continue // without a replica there are no files
 		}
 		// Removals lower the number of messages, and come in the same order everywhere.
 		if last < p.Last || last == p.Last && messages > p.Messages {
@@ -122,8 +122,7 @@ func (l *Store) scrub(ctx context.Context, e *Erasing) (left remains, err error)
 	return l.scrubAgreement(ctx, e)
 }
 
-// scrubAgreement has this server drop what its replicas' own logs hold of the
-// session.
+// scrubAgreement makes this server drop what its replicas' Raft logs have of the session.
 func (l *Store) scrubAgreement(ctx context.Context, e *Erasing) (left remains, err error) {
 	var texts, streams []string
 	for _, p := range e.Parts {

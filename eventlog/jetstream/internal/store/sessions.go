@@ -10,8 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Sessions implements eventlog.Log. A session that is idle for long may have
-// left the log to its segments.
+// Sessions implements eventlog.Log. After a purge only segments may have an idle session.
 func (l *Store) Sessions(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		all := map[string]bool{}

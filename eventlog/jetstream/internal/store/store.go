@@ -16,15 +16,15 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Store appends and reads the records of sessions.
+// Store appends and reads the records of sessions. It may be used from many goroutines.
 type Store struct {
 	*streams.Set
-	// Appended takes each acknowledged append; nil: nothing does.
+	// Appended is called with each acknowledged append; may be nil.
 	Appended func(session string, expected, last uint64, records []wire.Stored)
-	// Deliver hands an append to this node's followers of the session, and returns how many
-	// subscriptions they share; nil: nobody follows.
+	// Deliver passes an append to this node's followers of the session, and returns how
+	// many subscriptions they share; nil: there are no followers.
 	Deliver func(a *PendingAppend, last uint64, now time.Time) (subscriptions int)
-	// Committers store appends, one for each partition that there can be.
+	// Committers store appends, one for each possible partition.
 	Committers [layout.MaxPartitions]*committer
 	Metrics    *metrics.Log
 
@@ -33,11 +33,11 @@ type Store struct {
 	ahead   int    // segmentsAhead
 	Inline  int    // InlineBytes
 	Holds   hold.Holds
-	node    string        // this log among all that are open on the deployment
-	held    atomic.Uint64 // how often this log has held a session
+	node    string        // identifies this log among all that are open on the deployment
+	held    atomic.Uint64 // number of holds by this log
 	beside  besides
 	checked checkedRecords
-	Purged  atomic.Bool // some records may have left the log for the segments
+	Purged  atomic.Bool // some records may be only in segments
 }
 
 func New(streams *streams.Set) *Store {
@@ -48,7 +48,8 @@ func New(streams *streams.Set) *Store {
 	}
 }
 
-// Start has the store take appends. Errors: a server is too old that keeps one of the streams.
+// Start makes the store accept appends. It returns an error if a server with a replica of
+// one of the streams is too old.
 func (l *Store) Start(ctx context.Context) error {
 	purged, err := l.Judge(ctx)
 	if err != nil {
@@ -68,7 +69,8 @@ func (l *Store) Start(ctx context.Context) error {
 	return nil
 }
 
-// Open makes the streams, and returns a store that nobody follows and nothing seals.
+// Open creates the streams if needed, and returns a store without followers and without
+// sealing.
 func Open(ctx context.Context, nc *nats.Conn, o link.Options) (_ *Store, err error) {
 	conn, err := link.New(ctx, nc, o)
 	if err != nil {

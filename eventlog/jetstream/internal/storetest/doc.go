@@ -1,2 +1,2 @@
-// Package storetest has what the tests of a log share: a server, records, and what is required of them.
+// Package storetest has what the tests of a log share: a server, records, and checks.
 package storetest

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OldServer speaks as much of the protocol as a connection needs, and says
-// that it is of a version.
+// OldServer implements as much of the protocol as a connection needs, and reports the
+// given version.
 func OldServer(t testing.TB, version string) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

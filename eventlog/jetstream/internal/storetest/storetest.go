@@ -50,7 +50,7 @@ var RunEnded = eventlog.Entry{
 	Envelope: eventlog.Envelope{Kind: eventlog.KindFact, Type: (*eventlog.RunEnded)(nil).Type(), Agent: "s"}, Payload: []byte(`{}`),
 }
 
-// PurgeNow purges all that is sealed.
+// PurgeNow purges all sealed records.
 var PurgeNow = eventlog.PurgeOptions{SealedFor: time.Nanosecond}
 
 // Appended appends to a session and returns its last record's sequence.
@@ -63,7 +63,7 @@ func Appended(t testing.TB, l interface {
 	return last
 }
 
-// RequireRecords requires that a session reads as those entries.
+// RequireRecords requires that a session has exactly those entries.
 func RequireRecords(t testing.TB, l interface {
 	Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error]
 }, session string, want []eventlog.Entry) {

@@ -8,13 +8,13 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// DurabilityOf tells what an acknowledged append survives, by what the
-// streams say of themselves, the weakest one counting, and by what the
-// operator of an embedded server knows.
+// DurabilityOf returns what an acknowledged append survives: the weakest durability that
+// the streams' settings imply, together with what the operator of an embedded server
+// knows.
 //
-// Whether a server syncs its files is told to the system account only, which
-// has no JetStream: a log's connection can never ask. So one replica on an
-// outside deployment is unknown.
+// Only the system account can ask whether a server syncs its files, and it has no
+// JetStream: a log's connection can never ask. So one replica on an outside deployment is
+// unknown.
 func DurabilityOf(known eventlog.Durability, streams []*natsjs.StreamInfo) eventlog.Durability {
 	replicas := 0
 	for _, s := range streams {

@@ -16,22 +16,24 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// metadataBegins is the key of a log stream that was made when the log grew: its first
-// sequence, before which it has never had anything.
+// metadataBegins is the metadata key of a log stream that was created for a growth: the
+// stream's first sequence, before which it never had a message.
 const metadataBegins = "helix.begins"
 
-// BeginsWith is the first sequence of a stream that was made when the log grew, else 0.
+// BeginsWith returns the first sequence of a stream that was created for a growth, else
+// 0.
 func BeginsWith(metadata map[string]string) uint64 {
 	n, _ := strconv.ParseUint(metadata[metadataBegins], 10, 64)
 	return n
 }
 
-// Grow gives the log n partitions, if it has fewer, while it is in use; see growth for how. What
-// the log has stays where it is. On streams with replicas it takes 45 s, on a server
-// that stores alone 20 s, and an embedded server needs none of that; the appends
-// that create sessions wait for the last seconds. If it fails, the log has the old number.
+// Grow increases the number of partitions to n while the log is in use; see growth for
+// how. Existing sessions stay in their partitions. On streams with replicas it takes 45
+// s, on a server that stores alone 20 s; appends that create sessions wait for the last
+// seconds. On an embedded server there are no such waits. If it fails, the log keeps the
+// old number.
 //
-// Errors: ErrUnavailable; one that tells why the log can't grow.
+// Errors: ErrUnavailable; an error that says why the log can't grow.
 func (l *Set) Grow(ctx context.Context, n int) error {
 	if n > layout.MaxPartitions {
 		return fmt.Errorf("jetstream: at most %d partitions", layout.MaxPartitions)
@@ -44,13 +46,13 @@ func (l *Set) Grow(ctx context.Context, n int) error {
 	return nil
 }
 
-// growOnce has the log grow, or waits for another process that has it grow.
+// growOnce grows the log, or waits for another process that does.
 func (l *Set) growOnce(ctx context.Context, n int) error {
 	was := l.places.Load()
 	i := len(was.Settled)
 	numbers := was.Grown(n, nil).Numbers
 	all := ConfigsOf(l.Opts, numbers, 0)
-	if err := l.makeFor(ctx, all[len(all)-1]); err != nil { // the stream of the places
+	if err := l.makeFor(ctx, all[len(all)-1]); err != nil { // the stream of the tables
 		return err
 	}
 	g, seq, err := l.growthOf(ctx, i)
@@ -61,7 +63,7 @@ func (l *Set) growOnce(ctx context.Context, n int) error {
 	case g.Phase == grown:
 		return l.takeOver(ctx, g.To)
 	case (g.Phase == announced || g.Phase == closing) && !l.sole():
-		return l.pauseGrowth(ctx, growthSoon) // watchGrowth takes it over, or cancels it
+		return l.pauseGrowth(ctx, growthSoon) // watchGrowth applies the growth, or cancels it
 	}
 	g = growth{Phase: announced, To: n, By: rand.Text()}
 	if seq, err = l.setGrowth(ctx, i, seq, g); err != nil {
@@ -90,9 +92,9 @@ func (l *Set) growOnce(ctx context.Context, n int) error {
 	return l.noteNumbers(ctx)
 }
 
-// prepare does what comes between the announcement of a growth and its end: it makes the new
-// streams, closes the old number and stores the table of the sessions that stay. It moves g
-// and seq on with the growth.
+// prepare does the work between the announcement of a growth and its end: it creates the
+// new streams, closes the old number and stores the table of the sessions that stay. It
+// updates g and seq as the growth advances.
 func (l *Set) prepare(ctx context.Context, was *layout.Places, numbers []int, g *growth, seq *uint64) error {
 	began := time.Now()
 	i, n := len(was.Settled), g.To
@@ -151,12 +153,12 @@ func (l *Set) prepare(ctx context.Context, was *layout.Places, numbers []int, g 
 	return l.syncGrowth(ctx, layout.PlacesStream)
 }
 
-// growthRoom is how many sequences the log may give while it grows. Those of the new streams begin
-// after them: a session that was erased and is created again in another partition has later
-// sequences than before.
+// growthRoom is how many sequences the log may assign while it grows. The sequences of
+// the new streams begin after them, so that a session that was erased and is created
+// again in another partition has later sequences than before.
 const growthRoom = 1 << 24
 
-// announceTime is how long a growth is announced.
+// announceTime is how long a growth stays announced.
 func (l *Set) announceTime() time.Duration {
 	switch {
 	case l.Opts.Announced > 0:
@@ -178,8 +180,8 @@ func (l *Set) pauseGrowth(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// noteNumbers has the first stream say which numbers of partitions the log has had, and forgets who
-// has seen its growth.
+// noteNumbers stores in the first stream which numbers of partitions the log has had, and
+// removes the messages of processes that have seen its growth.
 func (l *Set) noteNumbers(ctx context.Context) error {
 	first := l.StreamsOf(0)[0]
 	s, err := l.FindStream(ctx, first.Name)
@@ -201,8 +203,8 @@ func (l *Set) noteNumbers(ctx context.Context) error {
 	})
 }
 
-// beforeGrowth returns all sessions that the log has anything of, and the first sequence
-// after all that it has given.
+// beforeGrowth returns all sessions of which the log has anything, and the first sequence
+// after all that it has assigned.
 func (l *Set) beforeGrowth(ctx context.Context, partitions int) (sessions map[string]bool, begins uint64, err error) {
 	sessions, begins = map[string]bool{}, 1
 	for p := range partitions {
@@ -212,7 +214,7 @@ func (l *Set) beforeGrowth(ctx context.Context, partitions int) (sessions map[st
 		}
 		begins = max(begins, last+1)
 		for _, stream := range []string{layout.LogStream(p), layout.SegmentStream(p), layout.BlobStream} {
-			if stream == layout.BlobStream && p > 0 { // it is all partitions'
+			if stream == layout.BlobStream && p > 0 { // shared by all partitions
 				continue
 			}
 			some, err := l.SubjectsOf(ctx, stream, ">")
@@ -227,8 +229,8 @@ func (l *Set) beforeGrowth(ctx context.Context, partitions int) (sessions map[st
 	return sessions, begins, nil
 }
 
-// makeFor makes a stream for a growth. One that is there was made for a growth that broke off:
-// there is nothing in it, but for the table.
+// makeFor creates a stream for a growth. An existing one was created for a growth that
+// was interrupted: it is empty, except for the table.
 func (l *Set) makeFor(ctx context.Context, want natsjs.StreamConfig) error {
 	s, err := l.FindStream(ctx, want.Name)
 	if errors.Is(err, natsjs.ErrStreamNotFound) {
@@ -257,7 +259,7 @@ func (l *Set) makeFor(ctx context.Context, want natsjs.StreamConfig) error {
 	return l.setMetadata(ctx, s, want)
 }
 
-// setMetadata gives a stream the metadata of want, beside what else it has.
+// setMetadata adds the metadata of want to a stream's.
 func (l *Set) setMetadata(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) error {
 	config := s.CachedInfo().Config
 	config.Metadata = maps.Clone(config.Metadata)
@@ -278,8 +280,9 @@ func (l *Set) setMetadata(ctx context.Context, s natsjs.Stream, want natsjs.Stre
 	return nil
 }
 
-// syncGrowth returns when streams are on the disk with their settings, where this process's
-// server has them, also if it syncs by itself: it syncs no settings.
+// syncGrowth returns when streams are on the disk with their settings, if this process's
+// server has them. That includes a server that syncs by itself: it does not sync
+// settings.
 func (l *Set) syncGrowth(ctx context.Context, streams ...string) error {
 	if l.Opts.Server == nil {
 		return nil

@@ -18,31 +18,31 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// A log grows while processes use it. What must not happen is that one of them creates a session
-// where the old number of partitions puts it, after the others have begun to look for it where
-// the new number does. So:
+// A log grows while processes use it. It must not happen that one of them creates a
+// session in the partition of the old number after others have begun to look for it in
+// the partition of the new number. So:
 //
-//   - Each growth has one message that tells how far it is: announced, closing, grown or
-//     cancelled. It changes by comparison only.
-//   - A process creates sessions by a lease. It reads the message every growthLook; that there is
-//     no growth is worth createLease from the moment at which it asked. The first append of a
-//     session is acknowledged under a lease only, too.
-//   - From the announcement on the lease is short, and what extends it is a message that the server
-//     stores only if the growth is still where the process believes it to be: a read may come
-//     from a server that does not know yet that it leads no more. The announcement lasts until
-//     all leases of before have ended, so that everybody who creates sessions knows of it.
-//   - While the growth is closing, sessions that the new number puts elsewhere are not
-//     created; their appends wait, some seconds. When the leases have ended once more, the log's
-//     sessions are listed: they stay where they are, see [layout.Places]. Whatever was acknowledged
-//     is among them. Then the growth is grown, and every process takes over the new number.
-//   - An append that the server stored too late for the list is not acknowledged and is sent again
-//     to the new place. What is left of it at the old one is no session's: see strays.
-//   - A process that died while the log grew must not stop the others: who sees the same message for
-//     growthPatience cancels the growth.
+//  - Each growth has one message that states its phase: announced, closing, grown or cancelled. It
+//    changes by comparison only.
+//  - A process creates sessions under a lease. It reads the message every growthLook. If there is
+//    no growth, it may create sessions for createLease from the moment of the request. The first
+//    append of a session is also acknowledged under a lease only.
+//  - From the announcement on the lease is short, and it is extended by a message that the server
+//    stores only if the growth is still in the phase that the process knows: a read may come from
+//    a server that does not know yet that it no longer leads. The announcement lasts until all
+//    earlier leases have ended, so that every process that creates sessions knows of it.
+//  - While the growth is closing, sessions that the new number puts elsewhere are not created;
+//    their appends wait for some seconds. When the leases have ended once more, the log's sessions
+//    are listed: they stay where they are, see [layout.Places]. Every acknowledged session is among
+//    them. Then the growth is grown, and every process uses the new number.
+//  - An append that the server stored too late for the list is not acknowledged, and is sent again
+//    to the new partition. Its remains in the old one belong to no session: see strays.
+//  - A process that died while the log grew must not stop the others: one that sees the same
+//    message for growthPatience cancels the growth.
 //
-// Where one process alone has the log open there is nobody to wait for.
+// If only one process has the log open, it waits for no other.
 
-// phase is how far a growth is.
+// phase is the phase of a growth.
 type phase string
 
 const (
@@ -56,38 +56,38 @@ const (
 type growth struct {
 	Phase phase  `json:"phase"`
 	To    int    `json:"to"` // partitions
-	By    string `json:"by"` // who makes it grow, to know an own message again
+	By    string `json:"by"` // the process that grows the log, so that it recognises its own message
 }
 
 const (
-	// createLease is longer than an election: sessions are created while there is no leader to ask.
+	// createLease is longer than an election: sessions can be created while there is no
+	// leader to ask.
 	createLease    = 15 * time.Second
 	growthLook     = time.Second
 	shortLease     = 2 * time.Second
 	growthSoon     = 100 * time.Millisecond
 	growthPatience = 90 * time.Second
-	// leaseMargin is for clocks that do not run at the same speed.
+	// leaseMargin allows for clocks that run at different speeds.
 	leaseMargin = time.Second
-	// deposedLeader is for how long a server may answer that leads no more: it notices within
-	// 20 s that it has lost the others.
+	// deposedLeader is how long a server may answer that no longer leads: it notices
+	// within 20 s that it has lost the others.
 	deposedLeader = 25 * time.Second
 )
 
 // ErrMisplaced: the log has grown, and the session belongs elsewhere.
 var ErrMisplaced = errors.New("jetstream: the log has grown while the session was created")
 
-// permit is the lease by which sessions are created.
+// permit is the lease under which sessions are created.
 type permit struct {
 	mu      sync.Mutex
 	until   time.Time
-	closing int           // sessions that this number puts elsewhere are not created; 0: all are
+	closing int           // sessions that this number puts elsewhere are not created; 0: no limit
 	changed chan struct{} // closed and replaced with each change
 }
 
 func newPermit() *permit { return &permit{changed: make(chan struct{})} }
 
-// extend lets sessions be created until a moment, never an earlier one than before unless closing
-// has changed.
+// extend extends the lease until a moment. It shortens it only if closing has changed.
 func (p *permit) extend(until time.Time, closing int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *permit) extend(until time.Time, closing int) {
 	p.changed = make(chan struct{})
 }
 
-// unlimited is the end of a lease that nothing ends.
+// unlimited is the end of a lease that does not end.
 func unlimited() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) }
 
 // sole reports whether no other process has the log open.
@@ -106,8 +106,8 @@ func (l *Set) sole() bool {
 	return l.GroupSync() || l.Opts.Restores != nil || l.Opts.Hook != nil
 }
 
-// mayCreate reports whether a session may be created where it is now. If not, changed is closed when
-// it may be otherwise.
+// mayCreate reports whether a session may be created in its present partition. If not,
+// changed is closed when that may have changed.
 func (l *Set) mayCreate(session string) (may bool, changed <-chan struct{}) {
 	l.permit.mu.Lock()
 	defer l.permit.mu.Unlock()
@@ -136,10 +136,11 @@ func (l *Set) AwaitPermit(ctx context.Context, session string) error {
 	}
 }
 
-// ConfirmPlace returns when the session that an append to partition p has created is there for
-// good. Errors: ErrMisplaced if the log has grown without it, ErrOutcomeUnknown.
+// ConfirmPlace returns when it is certain that the session which an append to partition p
+// has created stays there. Errors: ErrMisplaced if the log has grown without it;
+// ErrOutcomeUnknown.
 func (l *Set) ConfirmPlace(ctx context.Context, session string, p int) error {
-	err := l.AwaitPermit(ctx, session) // first: the place may change until then
+	err := l.AwaitPermit(ctx, session) // first, since the partition may change until then
 	switch {
 	case l.PartitionOf(session) != p:
 		return ErrMisplaced
@@ -149,7 +150,8 @@ func (l *Set) ConfirmPlace(ctx context.Context, session string, p int) error {
 	return nil
 }
 
-// StartGrowth has the log follow its growth, or, where it is alone, create sessions whenever.
+// StartGrowth makes the log follow its growth. If no other process has it open, sessions
+// can be created at any time.
 func (l *Set) StartGrowth() {
 	switch {
 	case l.sole() || l.Opts.ReadOnly:
@@ -159,7 +161,7 @@ func (l *Set) StartGrowth() {
 	}
 }
 
-// watchGrowth follows the log's growth until it is closed.
+// watchGrowth follows the log's growth until the log is closed.
 func (l *Set) watchGrowth() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -180,13 +182,13 @@ func (l *Set) watchGrowth() {
 	}
 }
 
-// lookAtGrowth looks once, and returns the pause until it should look again.
+// lookAtGrowth checks the growth once, and returns the pause until the next check.
 func (l *Set) lookAtGrowth(ctx context.Context) time.Duration {
 	began := time.Now()
 	n := len(l.places.Load().Settled)
 	g, seq, err := l.growthOf(ctx, n)
 	if err != nil {
-		return growthLook / 2 // and the lease runs out
+		return growthLook / 2 // meanwhile the lease runs out
 	}
 	if seq != l.seenGrowth {
 		l.seenGrowth, l.seenSince = seq, began
@@ -204,7 +206,7 @@ func (l *Set) lookAtGrowth(ctx context.Context) time.Duration {
 	}
 	if began.Sub(l.seenSince) > growthPatience {
 		g.Phase = cancelled
-		_, _ = l.setGrowth(ctx, n, seq, g) // the next look shows what came of it
+		_, _ = l.setGrowth(ctx, n, seq, g) // the next check shows the result
 		return growthSoon
 	}
 	to := 0
@@ -219,7 +221,8 @@ func (l *Set) lookAtGrowth(ctx context.Context) time.Duration {
 	return growthSoon
 }
 
-// growthOf returns how far a growth is, and the sequence of the message that tells it, 0 if there is none.
+// growthOf returns the phase of a growth, and the sequence of its message, 0 if there is
+// none.
 func (l *Set) growthOf(ctx context.Context, n int) (g growth, seq uint64, err error) {
 	m, err := l.LastMessage(ctx, layout.PlacesStream, layout.GrowthSubject(n))
 	if errors.Is(err, link.ErrNoMessage) {
@@ -236,8 +239,8 @@ func (l *Set) growthOf(ctx context.Context, n int) (g growth, seq uint64, err er
 	return g, m.Sequence, nil
 }
 
-// setGrowth says how far a growth is, if the last message about it is the one at after. It returns the
-// sequence of the new message.
+// setGrowth stores the phase of a growth if the last message about it is the one at
+// after. It returns the sequence of the new message.
 func (l *Set) setGrowth(ctx context.Context, n int, after uint64, g growth) (seq uint64, err error) {
 	data, err := json.Marshal(g)
 	if err != nil {
@@ -255,15 +258,15 @@ func (l *Set) setGrowth(ctx context.Context, n int, after uint64, g growth) (seq
 		case lookErr == nil && at != after, !link.IsInFlight(err), time.Since(began) > link.LeaderPatience:
 			return 0, fmt.Errorf("jetstream: growth: %w", err)
 		}
-		// The server is replicating a message of stillSo, and compares with nothing meanwhile.
+		// The server is replicating a message of stillSo, and can't compare meanwhile.
 		if perr := l.pauseGrowth(ctx, link.MinRefusedPause); perr != nil {
 			return 0, perr
 		}
 	}
 }
 
-// stillSo reports whether the last message of a growth is the one at seq, by having the server
-// store a message in that case only.
+// stillSo reports whether the last message of a growth is the one at seq: it sends a
+// message that the server stores in that case only.
 func (l *Set) stillSo(ctx context.Context, n int, seq uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, shortLease)
 	defer cancel()
@@ -271,7 +274,7 @@ func (l *Set) stillSo(ctx context.Context, n int, seq uint64) bool {
 	return err == nil
 }
 
-// publishPlaces stores a message in the stream of the places.
+// publishPlaces stores a message in the stream of the tables.
 func (l *Set) publishPlaces(ctx context.Context, subject string, header nats.Header, data []byte, opts ...natsjs.PublishOpt) (seq uint64, err error) {
 	err = l.Step(ctx, "places", func(ctx context.Context) error {
 		ack, err := l.JS.PublishMsg(ctx, &nats.Msg{Subject: subject, Header: header, Data: data}, opts...)
@@ -284,7 +287,7 @@ func (l *Set) publishPlaces(ctx context.Context, subject string, header nats.Hea
 	return seq, err
 }
 
-// takeOver takes over that the log has grown.
+// takeOver makes this process use the new number of partitions.
 func (l *Set) takeOver(ctx context.Context, to int) error {
 	l.growing.Lock()
 	defer l.growing.Unlock()
@@ -311,12 +314,12 @@ func (l *Set) takeOver(ctx context.Context, to int) error {
 	return nil
 }
 
-// A stray is the first append of a session that the server stored after the log had grown, at the
-// place where the session would have been before; see growth. It was not acknowledged, and is not
-// the session's.
+// A stray is the first append of a session that the server stored after the log had
+// grown, in the partition of the old number; see growth. It was not acknowledged, and
+// does not belong to the session.
 
-// Stray reports whether what partition p has of a session is no session's. If the log
-// has grown meanwhile without this process, that is taken over first.
+// Stray reports whether the messages that partition p has of a session are a stray. If
+// the log has grown without this process, it first applies the growth.
 func (l *Set) Stray(ctx context.Context, session string, p int) (bool, error) {
 	if session == "" || l.PartitionOf(session) == p {
 		return false, nil

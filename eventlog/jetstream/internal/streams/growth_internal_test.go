@@ -22,7 +22,8 @@ func moved(from, to int) string {
 	}
 }
 
-// TestWhatALeaseLetsCreate: without one nothing, and while a growth closes only what stays where it is.
+// TestWhatALeaseLetsCreate: without a lease no session is created, and while a growth is
+// closing only those that stay in their partition.
 func TestWhatALeaseLetsCreate(t *testing.T) {
 	l := &Set{permit: newPermit()}
 	l.setNumbers([]int{1})
@@ -43,7 +44,8 @@ func TestWhatALeaseLetsCreate(t *testing.T) {
 	require.True(t, may)
 }
 
-// TestAGrowthWhoseProcessDiedIsCancelled: by any of the others, after a while. The next one succeeds.
+// TestAGrowthWhoseProcessDiedIsCancelled: any other process cancels it after a while. The
+// next growth succeeds.
 func TestAGrowthWhoseProcessDiedIsCancelled(t *testing.T) {
 	ctx := link.WithTuning(t.Context(), link.Tuning{Announced: 1500 * time.Millisecond})
 	conn, err := link.New(ctx, storetest.Connect(t), link.Options{Partitions: 1})

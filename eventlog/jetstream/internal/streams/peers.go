@@ -15,17 +15,17 @@ import (
 
 const (
 
-	// PeersSubject asks all servers that know the account who they are; a
-	// client needs no rights on the system account for it. Servers without a
-	// system account don't answer.
+	// PeersSubject asks all servers that know the account for their identity; a client
+	// needs no rights on the system account for it. Servers without a system account
+	// don't answer.
 	PeersSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
-	// PeersTimeout is how long servers may take to say who they are.
+	// PeersTimeout is how long servers may take to answer.
 	PeersTimeout = 500 * time.Millisecond
 )
 
-// checkPeers refuses a cluster in which a server is too old that keeps one of
-// the streams. Those that don't say what they are can't be judged: only the
-// server that l is connected to always is.
+// checkPeers returns an error if a server that has a replica of one of the streams is too
+// old. Servers that don't answer can't be checked: only the one to which l is connected
+// always is.
 func (l *Set) checkPeers(ctx context.Context, streams []*natsjs.StreamInfo) error {
 	peers := map[string]bool{}
 	for _, s := range streams {
@@ -49,8 +49,7 @@ func (l *Set) checkPeers(ctx context.Context, streams []*natsjs.StreamInfo) erro
 	return nil
 }
 
-// askVersions returns the versions of those of the servers that answer in
-// time.
+// askVersions returns the versions of those servers that answer in time.
 func (l *Set) askVersions(ctx context.Context, servers map[string]bool) (map[string]string, error) {
 	inbox := l.Conn.NewInbox()
 	sub, err := l.Conn.SubscribeSync(inbox)
@@ -82,7 +81,8 @@ func (l *Set) askVersions(ctx context.Context, servers map[string]bool) (map[str
 	return versions, nil
 }
 
-// ServersOf names the servers of a cluster that keep a stream.
+// ServersOf returns the names of the servers of a cluster that have a replica of a
+// stream.
 func ServersOf(s *natsjs.StreamInfo) (names []string) {
 	if s.Cluster == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 )
 
-// A plain client can ask the servers of a cluster who they are.
+// A plain client can ask the servers of a cluster for their versions.
 func TestOldServersAmongThePeers(t *testing.T) {
 	t.Parallel()
 	nc := storetest.Connect(t)

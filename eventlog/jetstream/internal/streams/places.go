@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// placesPartBytes is the size of a message: an outside deployment takes 1 MiB by default.
+	// placesPartBytes is the size of a message: an outside deployment takes 1 MiB by
+	// default.
 	placesPartBytes = 512 << 10
 )
 
-// PartitionOf returns the partition that has everything of a session.
+// PartitionOf returns the partition of a session.
 func (l *Set) PartitionOf(session string) int { return l.places.Load().Of(session) }
 
-// Partitions returns how many there are.
+// Partitions returns the number of partitions.
 func (l *Set) Partitions() int { return l.places.Load().Partitions() }
 
 // Placement implements eventlog.Copier.
@@ -40,7 +41,7 @@ func (l *Set) Placement() *eventlog.Placement {
 	return p
 }
 
-// setNumbers takes over how many partitions there are, and were.
+// setNumbers sets the present and earlier numbers of partitions.
 func (l *Set) setNumbers(numbers []int) { l.places.Store(&layout.Places{Numbers: numbers}) }
 
 // loadPlaces reads the tables.
@@ -75,7 +76,8 @@ func (l *Set) loadSettled(ctx context.Context, growth int) ([]uint64, error) {
 	return layout.UnpackSettled(all)
 }
 
-// storeSettled stores a table. It fails if somebody else has stored one since its parts were as in was.
+// storeSettled stores a table. It fails if another process has stored one since its parts
+// were read as was.
 func (l *Set) storeSettled(ctx context.Context, growth int, settled []uint64, was partsSeen) error {
 	parts := slices.Collect(slices.Chunk(layout.PackSettled(settled), placesPartBytes))
 	if len(parts) == 0 {
@@ -95,7 +97,7 @@ func (l *Set) storeSettled(ctx context.Context, growth int, settled []uint64, wa
 // partsSeen are the last sequences of a table's parts.
 type partsSeen map[string]uint64
 
-// PartsOf returns those of a table that is there because its growth has broken off.
+// partsOf returns the parts of a table that an interrupted growth has left.
 func (l *Set) partsOf(ctx context.Context, growth int) (partsSeen, error) {
 	seen := partsSeen{}
 	for i := 0; ; i++ {

@@ -10,8 +10,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 )
 
-// SecureDelete overwrites a message's bytes, but in a stream that is scrubbed. One
-// that is gone is no error.
+// SecureDelete removes a message and overwrites its bytes, except in a stream that is
+// scrubbed. A message that does not exist is no error.
 func (l *Set) SecureDelete(ctx context.Context, stream string, seq uint64) error {
 	if l.Scrubs(stream) {
 		return l.Remove(ctx, stream, seq)
@@ -19,7 +19,8 @@ func (l *Set) SecureDelete(ctx context.Context, stream string, seq uint64) error
 	return l.deleteMessage(ctx, stream, seq, natsjs.Stream.SecureDeleteMsg)
 }
 
-// Remove deletes a message; its bytes stay until its block is compacted.
+// Remove removes a message; its bytes stay until its block is compacted. A message that
+// does not exist is no error.
 func (l *Set) Remove(ctx context.Context, stream string, seq uint64) error {
 	return l.deleteMessage(ctx, stream, seq, natsjs.Stream.DeleteMsg)
 }
@@ -35,11 +36,11 @@ func (l *Set) deleteMessage(ctx context.Context, stream string, seq uint64, by f
 	if err == nil {
 		return nil
 	}
-	// The server's answer does not tell one that is gone from other failures.
+	// The server's answer does not distinguish a missing message from other failures.
 	switch _, gerr := l.MessageAt(ctx, stream, seq); {
 	case errors.Is(gerr, link.ErrNoMessage):
 		return nil
-	case gerr != nil: // ctx has ended, perhaps: then the caller must see that
+	case gerr != nil: // ctx may have ended; the caller must see that
 		err = fmt.Errorf("%w; %w", err, gerr)
 	}
 	return fmt.Errorf("jetstream: delete %d of %s: %w", seq, stream, err)

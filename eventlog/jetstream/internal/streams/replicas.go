@@ -11,12 +11,12 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// silence is how long a server that keeps a stream may be silent before it
-// counts as gone; it speaks about once a second.
+// silence is how long a server with a replica may be silent before it counts as gone; it
+// sends a message about once a second.
 const silence = 5 * time.Second
 
-// Replicas asks the leaders of the log's streams which servers are there. It
-// fails if a stream has no leader, as when the quorum is lost.
+// Replicas asks the leaders of the log's streams for the servers that have replicas, and
+// whether they are up. It fails if a stream has no leader, as when the quorum is lost.
 func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 	all := eventlog.Replicas{}
 	missing := map[string]bool{}
@@ -36,7 +36,7 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 		if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(p), struct{}{}, &info); err != nil {
 			return eventlog.Replicas{}, err
 		}
-		// A leader that has not heard of a server says that this was active 0 s ago.
+		// A leader that has not heard from a server reports that it was active 0 s ago.
 		long := !info.Cluster.Since.IsZero() && info.At.Sub(info.Cluster.Since) > silence
 		wanted := 1 + len(info.Cluster.Replicas)
 		present := wanted

@@ -7,12 +7,12 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// MetadataRestoring is the stream metadata key that a log has until its restore
-// has ended.
+// MetadataRestoring is the stream metadata key that marks a log until its restore is
+// finished.
 const MetadataRestoring = "helix.restoring"
 
-// checkRestored refuses a stream of a restore to all others, and another one's
-// stream to a restore.
+// checkRestored refuses a restore's stream to all others, and another restore's stream to
+// a restore.
 func checkRestored(got, want natsjs.StreamConfig) error {
 	given, wanted := got.Metadata[MetadataRestoring], want.Metadata[MetadataRestoring]
 	switch {
@@ -26,8 +26,8 @@ func checkRestored(got, want natsjs.StreamConfig) error {
 
 // Errors of a restore.
 var (
-	// ErrNotEmpty: a deployment has streams of helixd's.
+	// ErrNotEmpty: the deployment already has streams of helixd.
 	ErrNotEmpty = errors.New("jetstream: the deployment is not empty")
-	// ErrRestoring: a restore into the deployment has begun and not ended.
+	// ErrRestoring: a restore into the deployment has begun and is not finished.
 	ErrRestoring = errors.New("jetstream: a restore has begun here and not ended; if it has broken off, remove what it left and restore again")
 )

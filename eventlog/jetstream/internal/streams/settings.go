@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// checkStream refuses a stream that l can't rely on.
+// checkStream returns an error if l can't rely on a stream.
 func (l *Set) checkStream(s *natsjs.StreamInfo, want natsjs.StreamConfig) error {
 	l.found = append(l.found, s)
 	if l.Opts.ReadOnly {
@@ -20,8 +20,8 @@ func (l *Set) checkStream(s *natsjs.StreamInfo, want natsjs.StreamConfig) error 
 	return CheckSettings(s.Config, want)
 }
 
-// Judge looks at all streams together: who keeps them, and what that is worth. It reports whether
-// some records may have left the log for the segments.
+// Judge checks all streams together: which servers have them, and which durability that
+// gives. It reports whether some records may be only in segments.
 func (l *Set) Judge(ctx context.Context) (purged bool, err error) {
 	if !l.Opts.ReadOnly {
 		if err := l.checkPeers(ctx, l.found); err != nil {
@@ -35,17 +35,16 @@ func (l *Set) Judge(ctx context.Context) (purged bool, err error) {
 	return purged, nil
 }
 
-// Begins is where a partition's log began when it was opened.
+// Begins returns the first sequence of a partition's log when it was opened.
 func (l *Set) Begins(p int) uint64 {
 	i := slices.IndexFunc(l.found, func(s *natsjs.StreamInfo) bool { return s.Config.Name == layout.LogStream(p) })
 	return l.found[i].State.FirstSeq
 }
 
-// CheckSettings compares a stream that exists with what the log relies on.
-// The error names the stream and every setting that is wrong, as NATS calls
-// it, one a line.
+// CheckSettings compares an existing stream with what the log relies on. The error names
+// the stream and every wrong setting, as NATS calls it, one per line.
 //
-// Settings that only cost time or room are the operator's. So are max_msgs and
+// Settings that affect only time or space are the operator's. So are max_msgs and
 // max_bytes: with discard new they refuse messages and delete none.
 func CheckSettings(got, want natsjs.StreamConfig) error {
 	var problems []error
@@ -65,7 +64,7 @@ func CheckSettings(got, want natsjs.StreamConfig) error {
 			max(got.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0),
 		},
 		{
-			"compression", got.Compression, want.Compression, // on one server it only costs time
+			"compression", got.Compression, want.Compression, // on one server it affects only time
 			got.Replicas <= 1 || got.Compression == natsjs.NoCompression,
 		},
 		{"no_ack", got.NoAck, want.NoAck, got.NoAck == want.NoAck},
@@ -76,7 +75,7 @@ func CheckSettings(got, want natsjs.StreamConfig) error {
 		{"allow_direct", got.AllowDirect, want.AllowDirect, got.AllowDirect == want.AllowDirect},
 		{"allow_atomic", got.AllowAtomicPublish, want.AllowAtomicPublish, got.AllowAtomicPublish == want.AllowAtomicPublish},
 		{
-			"republish", shown(got.RePublish), shown(want.RePublish), // the log may do it, see announce
+			"republish", shown(got.RePublish), shown(want.RePublish), // the log may publish instead, see announce
 			shown(got.RePublish) == shown(want.RePublish) || got.RePublish == nil && got.Metadata[metadataLive] == liveByLog,
 		},
 		{"mirror", got.Mirror != nil, want.Mirror != nil, (got.Mirror != nil) == (want.Mirror != nil)},

@@ -21,38 +21,40 @@ import (
 )
 
 const (
-	// metadataPartitions is the stream metadata key of the partitions: how many there are, after
-	// those that there were before the log grew. Its value has storedFormat at the end, and a log
-	// that has grown a comma: a version of helixd that can't read that refuses the log for it.
+	// metadataPartitions is the stream metadata key of the number of partitions, after
+	// the earlier numbers if the log has grown. Its value ends with storedFormat and, in
+	// a log that has grown, contains commas: a version of helixd that can't read such a
+	// log refuses it because of them.
 	metadataPartitions = "helix.partitions"
-	// storedFormat is of records with headerEnvelope and of segments in columns.
+	// storedFormat marks records with wire.HeaderEnvelope and segments in columns.
 	storedFormat = " v2"
-	// metadataLive is the key of a stream whose live records the log publishes, and not
+	// metadataLive is the key of a stream whose live records the log publishes instead of
 	// the server.
 	metadataLive = "helix.live"
 	liveByLog    = "log"
 )
 
-// Set are a log's streams as they are on the server, and in which of them sessions are.
+// Set is the streams of a log as they are on the server, and the partition of each
+// session.
 type Set struct {
 	*link.Link
-	erasing    chan struct{}        // the place of the message that is being overwritten
-	found      []*natsjs.StreamInfo // as they were at the start
+	erasing    chan struct{}        // a slot for the one message that is being overwritten
+	found      []*natsjs.StreamInfo // as found by Open
 	Durability eventlog.Durability
 
 	places  atomic.Pointer[layout.Places]
 	permit  *permit
 	growing sync.Mutex // held while places is replaced
-	// OnPartition are called for each partition that the log gets when it grows, with its first
-	// sequence, before a session is placed there.
+	// OnPartition are called for each partition that the log gets by a growth, with its
+	// first sequence, before a session is placed there.
 	OnPartition []func(p int, begins uint64)
-	grownAt     atomic.Int64 // when this process has taken over the last growth, in Unix ns
-	swept       atomic.Int64 // of how many growths the strays were removed
-	seenGrowth  uint64       // the message of a growth that watchGrowth has seen last
-	seenSince   time.Time    // when it has seen it first
+	grownAt     atomic.Int64 // when this process has applied the last growth, in Unix ns
+	swept       atomic.Int64 // number of growths whose strays were removed
+	seenGrowth  uint64       // the last message of a growth that watchGrowth has seen
+	seenSince   time.Time    // when it first saw it
 }
 
-// Open finds a log's streams, or makes them.
+// Open finds a log's streams, or creates them.
 func Open(ctx context.Context, conn *link.Link) (*Set, error) {
 	l := &Set{Link: conn, erasing: make(chan struct{}, 1), permit: newPermit()}
 	if l.Opts.Partitions > layout.MaxPartitions {
@@ -105,8 +107,8 @@ func Open(ctx context.Context, conn *link.Link) (*Set, error) {
 	return l, l.loadPlaces(ctx)
 }
 
-// awaitAll returns when the streams are on the disk as they are when the log is opened:
-// a process that was killed may have left something that it had not waited for.
+// awaitAll returns when the streams, as they are at opening, are on the disk: a process
+// that was killed may have stored something without waiting for the disk.
 func (l *Set) awaitAll(ctx context.Context) error {
 	if !l.GroupSync() {
 		return nil
@@ -120,13 +122,14 @@ func (l *Set) awaitAll(ctx context.Context) error {
 	return nil
 }
 
-// StreamsOf returns the streams of partition p as they should be.
+// StreamsOf returns the settings that the streams of partition p must have.
 func (l *Set) StreamsOf(p int) []natsjs.StreamConfig {
 	return ConfigsOf(l.Opts, l.places.Load().Numbers, p)
 }
 
-// ConfigsOf returns the streams of partition p as they should be, of a log that has had these
-// numbers of partitions; the first partition brings what all share.
+// ConfigsOf returns the settings of the streams of partition p in a log that has had
+// these numbers of partitions. Partition 0 includes the streams that all partitions
+// share.
 func ConfigsOf(o link.Options, numbers []int, p int) []natsjs.StreamConfig {
 	base := natsjs.StreamConfig{
 		Storage:            o.Storage(),
@@ -177,9 +180,9 @@ func ConfigsOf(o link.Options, numbers []int, p int) []natsjs.StreamConfig {
 	return []natsjs.StreamConfig{records, segments, blobs, settled}
 }
 
-// CompressionOf is how streams with so many replicas may be compressed. A server
-// of a cluster that is started again may compress the block to which it then
-// appends (2.15.2, with SyncAlways): the replica is unreadable from then on.
+// CompressionOf returns the compression of streams with that many replicas. If a server
+// of a cluster restarts, it may compress the block to which it then appends (2.15.2, with
+// SyncAlways), and the replica is unreadable from then on.
 func CompressionOf(replicas int) natsjs.StoreCompression {
 	if replicas > 1 {
 		return natsjs.NoCompression
@@ -187,7 +190,8 @@ func CompressionOf(replicas int) natsjs.StoreCompression {
 	return natsjs.S2Compression
 }
 
-// choosePartitions takes those that the log has. If that are fewer than wanted, Open has it grow.
+// choosePartitions uses the partitions that the log has. If they are fewer than wanted,
+// Open grows the log.
 func (l *Set) choosePartitions(ctx context.Context) error {
 	wanted := l.Opts.Partitions
 	s, err := l.FindStream(ctx, layout.LogStream(0))
@@ -213,7 +217,7 @@ func (l *Set) choosePartitions(ctx context.Context) error {
 	return nil
 }
 
-// findPartitions takes over what the first stream says.
+// findPartitions reads the numbers of partitions from the first stream.
 func (l *Set) findPartitions(ctx context.Context) error {
 	s, err := l.FindStream(ctx, layout.LogStream(0))
 	if err != nil {
@@ -229,8 +233,8 @@ func (l *Set) findPartitions(ctx context.Context) error {
 	return nil
 }
 
-// numbersOfLog returns which numbers of partitions a log has had, by its first stream and by growths
-// that died before they had noted it there.
+// numbersOfLog returns the numbers of partitions that a log has had: from its first
+// stream, and from growths whose process died before it stored them there.
 func (l *Set) numbersOfLog(ctx context.Context, s natsjs.Stream) ([]int, error) {
 	config := s.CachedInfo().Config
 	numbers, ok := NumbersIn(config)
@@ -246,8 +250,9 @@ func (l *Set) numbersOfLog(ctx context.Context, s natsjs.Stream) ([]int, error) 
 	}
 }
 
-// NumbersIn returns which numbers of partitions the log of a stream has had, the present one last. ok
-// is false if it is not of a helixd log, or of one that a later version has written.
+// NumbersIn returns the numbers of partitions that the log of a stream has had, the
+// present one last. ok is false if the stream is not of a helixd log, or of one that a
+// later version has written.
 func NumbersIn(config natsjs.StreamConfig) (numbers []int, ok bool) {
 	for text := range strings.SplitSeq(strings.TrimSuffix(config.Metadata[metadataPartitions], storedFormat), ",") {
 		n, err := strconv.Atoi(text)
@@ -280,7 +285,7 @@ func (l *Set) FindStream(ctx context.Context, name string) (s natsjs.Stream, err
 	return s, nil
 }
 
-// createStream makes a stream, or finds that somebody else just has.
+// createStream creates a stream, or finds one that another node has just created.
 func (l *Set) createStream(ctx context.Context, want natsjs.StreamConfig) (s natsjs.Stream, err error) {
 	err = link.Settle(ctx, l.Conn, func(ctx context.Context) error {
 		return l.Step(ctx, "create", func(ctx context.Context) error {
@@ -294,8 +299,8 @@ func (l *Set) createStream(ctx context.Context, want natsjs.StreamConfig) (s nat
 	return s, nil
 }
 
-// CreateOrFind makes a stream, or finds the one with other settings that somebody
-// has made. While a cluster is making that one, settle calls again.
+// CreateOrFind creates a stream, or finds one with other settings that another node has
+// created. While a cluster is creating that one, Settle calls again.
 func CreateOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamConfig) (natsjs.Stream, error) {
 	s, err := js.CreateStream(ctx, want)
 	if !errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
@@ -329,10 +334,10 @@ func (l *Set) ensureStream(ctx context.Context, want natsjs.StreamConfig) error 
 	return l.checkStream(s.CachedInfo(), want)
 }
 
-// update has a stream's live records published by the server or by the log, as want
-// says, if it is the other way, and marks the stream as one that older versions can't read.
-// The settings of an outside deployment are its operator's: there only new streams have the
-// mark.
+// update changes an existing stream if want says that the log, not the server, publishes
+// its live records, or the reverse. It marks the stream as one that older versions can't
+// read. The settings of an outside deployment are its operator's: there only new streams
+// have the mark.
 func (l *Set) update(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) (natsjs.Stream, error) {
 	config := s.CachedInfo().Config
 	live, marked := config.Metadata[metadataLive] == want.Metadata[metadataLive], config.Metadata[metadataPartitions] == want.Metadata[metadataPartitions]
@@ -358,8 +363,8 @@ func (l *Set) update(ctx context.Context, s natsjs.Stream, want natsjs.StreamCon
 	return s, nil
 }
 
-// CheckPartitions refuses a stream of another log. One that was there before a growth may
-// still say what it said then: the first stream alone decides.
+// CheckPartitions returns an error if a stream belongs to another log. A stream from
+// before a growth may still have the number of that time: only the first stream decides.
 func CheckPartitions(got, want natsjs.StreamConfig) error {
 	has, _ := NumbersIn(got)
 	wanted, _ := NumbersIn(want)
@@ -369,10 +374,11 @@ func CheckPartitions(got, want natsjs.StreamConfig) error {
 	return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", want.Name, strings.TrimSuffix(got.Metadata[metadataPartitions], storedFormat), joined(wanted))
 }
 
-// GrowAdvice is how a log grows to which NATS clients can write.
+// GrowAdvice says how to grow a log to which NATS clients can write.
 const GrowAdvice = "start a node once without nats.user, or without nats.listen and nats.websocket.listen, to have the log grow"
 
-// FeedForgotten is after what time the server removes the consumer of a node that was killed.
+// FeedForgotten is after what time the server removes the consumer of a node that was
+// killed.
 const FeedForgotten = time.Minute
 
 // Count is "1 stream" or "3 streams".

@@ -21,8 +21,8 @@ func (halfMade) Stream(context.Context, string) (natsjs.Stream, error) {
 	return nil, natsjs.ErrStreamNotFound
 }
 
-// TestAStreamThatIsBeingMadeIsWaitedFor: of nodes that start together one makes a stream, and
-// the others must not fail because they can't find it yet.
+// TestAStreamThatIsBeingMadeIsWaitedFor: if nodes start together, one creates a stream,
+// and the others must not fail because they can't find it yet.
 func TestAStreamThatIsBeingMadeIsWaitedFor(t *testing.T) {
 	_, err := CreateOrFind(t.Context(), halfMade{}, natsjs.StreamConfig{Name: "S"})
 	require.Error(t, err)

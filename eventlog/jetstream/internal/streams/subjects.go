@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// SubjectsOf returns the sessions that a stream has subjects of, and how many
-// messages each.
+// SubjectsOf returns the sessions of which a stream has subjects, with the number of
+// messages of each.
 func (l *Set) SubjectsOf(ctx context.Context, stream, filter string) (map[string]uint64, error) {
 	if l.IsClosed() {
 		return nil, eventlog.ErrClosed
@@ -34,7 +34,7 @@ func (l *Set) SubjectsOf(ctx context.Context, stream, filter string) (map[string
 	}
 	ids := make(map[string]uint64, len(info.State.Subjects))
 	for subject, messages := range info.State.Subjects {
-		// A subject that no session has was written by somebody else.
+		// A subject that belongs to no session was written by another program.
 		if id, _, ok := layout.SessionOf(subject); ok {
 			ids[id] += messages
 		}
@@ -57,9 +57,9 @@ func (l *Set) LastOf(ctx context.Context, stream string) (uint64, error) {
 	return s.CachedInfo().State.LastSeq, nil
 }
 
-// FirstFrom returns the sequence of a subject's first message from seq on, 0
-// if there is none. It asks the leader: what is removed depends on it, and a
-// replica that lags would not know of the last ones.
+// FirstFrom returns the sequence of a subject's first message from seq on, 0 if there is
+// none. It asks the leader: removals depend on the answer, and a replica that lags would
+// lack the last messages.
 func (l *Set) FirstFrom(ctx context.Context, stream, subject string, seq uint64) (uint64, error) {
 	m, err := l.LeaderGet(ctx, stream, map[string]any{"seq": seq, "next_by_subj": subject})
 	if errors.Is(err, link.ErrNoMessage) {

@@ -14,27 +14,28 @@ import (
 )
 
 const (
-	// unlinkAlone is up to how many messages of a subject are removed one by one.
+	// unlinkAlone is the number of messages of a subject up to which they are removed one
+	// by one.
 	unlinkAlone = 200
-	// unlinkBytes is how much of a stream one purge by subject may walk: the server
+	// unlinkBytes bounds how much of a stream one purge by subject may walk: the server
 	// takes 1 to 2 ms for a MiB, and appends wait.
 	unlinkBytes = 64 << 20
-	// longestPause bounds the pause between two removed messages: what took longer
-	// waited for a leader, not for the disk.
+	// longestPause bounds the pause between two removals: one that took longer waited for
+	// a leader, not for the disk.
 	longestPause = 250 * time.Millisecond
 )
 
-// Scrubs reports whether a stream's removed messages are overwritten in its files,
-// and not by the server one by one. Compressed blocks can't be, which segments are
-// in on one replica. On several, overwriting by the servers would not be enough: a
-// replica that was down receives only which messages are gone.
+// Scrubs reports whether a stream's removed messages are overwritten in the server's
+// files, not by the server one by one. Compressed blocks can't be; segments on one
+// replica are in such blocks. On several replicas, overwriting by the servers would not
+// be enough: a replica that was down receives only which messages are gone.
 func (l *Set) Scrubs(stream string) bool {
 	return l.Opts.Server != nil && l.Owns(stream) && (l.Opts.Replicas > 1 || !strings.HasPrefix(stream, layout.SegmentStreams))
 }
 
-// EraseSubject removes a subject's messages with sequence <= upTo for good: by
-// secure deletes, or, from a stream that is scrubbed, so that nobody finds them any
-// more; the caller has them scrubbed, see taken.
+// EraseSubject removes a subject's messages with sequence <= upTo for good, and returns
+// how many. It uses secure deletes, or, in a stream that is scrubbed, removes them so
+// that they can't be found; the caller then has them scrubbed, see taken.
 func (l *Set) EraseSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
 	if l.Scrubs(stream) {
 		if some, err := l.purgeSubject(ctx, stream, subject, upTo); err != nil || some > 0 {
@@ -51,7 +52,7 @@ func (l *Set) EraseSubject(ctx context.Context, stream, subject string, upTo uin
 	}
 }
 
-// purgeSubject removes a subject's messages at once, if they are many and lie close
+// purgeSubject removes a subject's messages in one request, if they are many and close
 // together, and returns how many there were.
 func (l *Set) purgeSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
 	count, err := l.Count(ctx, stream, subject)
@@ -85,12 +86,12 @@ func (l *Set) purgeSubject(ctx context.Context, stream, subject string, upTo uin
 	return int(count - min(count, left)), err
 }
 
-// Overwrite removes a message for good in turn with all others of this node, and with
-// a pause behind it as long as it took: where the server overwrites it, the store is
-// locked while it rewrites a block of up to 8 MiB, and appends shall wait for one
-// such block, not for those of all erasures under way.
+// Overwrite removes a message for good, one at a time among all calls of this node,
+// followed by a pause as long as it took. Where the server overwrites the message, the
+// store is locked while it rewrites a block of up to 8 MiB; appends should wait for one
+// such block, not for those of all erasures in progress.
 func (l *Set) Overwrite(ctx context.Context, stream string, seq uint64) error {
-	if l.Opts.Hook != nil { // which lets one request at a time go on
+	if l.Opts.Hook != nil { // which lets one request at a time proceed
 		if l.Scrubs(stream) {
 			return l.Remove(ctx, stream, seq)
 		}
@@ -115,7 +116,7 @@ func (l *Set) Overwrite(ctx context.Context, stream string, seq uint64) error {
 	defer pause.Stop()
 	select {
 	case <-pause.C:
-	case <-ctx.Done(): // the next one says so
+	case <-ctx.Done(): // the next call returns the error
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 )
 
-// checkWhole refuses to create a stream that is missing when another one of the log
-// has been in use: all are made before the first record, so it was removed, or
-// the server can't read it. What is left may be the only copy.
+// checkWhole refuses to create a missing stream if another one of the log has been in
+// use. All are created before the first record, so the missing one was removed, or the
+// server can't read it. What is left may be the only copy.
 func (l *Set) checkWhole(ctx context.Context) error {
 	var missing []string
 	used := ""
@@ -27,10 +27,10 @@ func (l *Set) checkWhole(ctx context.Context) error {
 				return err
 			}
 			info := s.CachedInfo()
-			if info.Config.Metadata[MetadataRestoring] != "" { // which ensureStream refuses
+			if info.Config.Metadata[MetadataRestoring] != "" { // ensureStream refuses it
 				return nil
 			}
-			if err := CheckPartitions(info.Config, c); err != nil { // then others need not be there
+			if err := CheckPartitions(info.Config, c); err != nil { // another log's stream: the others need not exist
 				return err
 			}
 			if info.State.LastSeq >= max(info.Config.FirstSeq, 1) {

@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// checkBlob returns a record's payload that lies outside of the log; nil if it
-// was looked at before, or is not what the record names, which it tells.
+// checkBlob returns a record's blob. It returns nil if the blob was checked before, or if
+// it is not the one that the record names, which it reports.
 func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
 	ref, err := wire.ParseBlobRef(r.Blob)
 	if err != nil {
@@ -46,7 +46,7 @@ func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
 		case errors.Is(err, link.ErrNoMessage):
 			v.tell(eventlog.FoundBlobMissing, r.Sequence, "part %d of %d of the payload, blob %s, is lost", i, ref.Parts(), ref.Hash)
 			return nil, nil
-		case err != nil && m.Sequence > 0: // it can't be taken apart
+		case err != nil && m.Sequence > 0: // it can't be parsed
 			damaged = true
 		case err != nil:
 			return nil, err
@@ -59,7 +59,7 @@ func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
 	return nil, nil
 }
 
-// checkUnusedBlobs looks for payloads that no record names.
+// checkUnusedBlobs reports blobs that no record names.
 func (v *verification) checkUnusedBlobs() error {
 	s, err := v.l.JS.Stream(v.ctx, layout.BlobStream)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
-// allMessages yields whatever a stream has of a subject, oldest first. It goes
-// on behind what it can't read: a message that can't be taken apart is yielded
-// with its sequence and ErrDamaged; one that the server itself can't read is
-// left out, as the server does. Any other error is the last.
+// allMessages yields all messages that a stream has of a subject, oldest first. It
+// continues after unreadable ones: a message that can't be parsed is yielded with its
+// sequence and ErrDamaged; one that the server itself can't read is left out, as the
+// server does. Any other error is the last item.
 func (l *Verifier) allMessages(ctx context.Context, stream, subject string) iter.Seq2[wire.Message, error] {
 	return func(yield func(wire.Message, error) bool) {
 		from, count := uint64(1), link.PageRecords
@@ -28,15 +28,15 @@ func (l *Verifier) allMessages(ctx context.Context, stream, subject string) iter
 				return
 			}
 			if err != nil && count > 1 && !errors.Is(err, context.DeadlineExceeded) {
-				count /= 2 // until what can't be taken apart stands alone
+				count /= 2 // until the message that can't be parsed is alone
 				continue
 			}
 			if err == nil && len(messages) > 0 {
 				for _, m := range messages {
 					seq, err := wire.SequenceOf(m)
 					if err == nil && wire.First(m.Header, wire.HeaderStream) == "" {
-						// The server's first header stands on what is left of
-						// another one; it does not check their length.
+						// The server's first header follows the rest of a truncated one;
+						// the server does not check their length.
 						err = fmt.Errorf("%w: its headers are cut", wire.ErrDamaged)
 					}
 					if !yield(wire.Message{Sequence: seq, Header: m.Header, Data: m.Data}, err) {
@@ -71,8 +71,8 @@ func (l *Verifier) allMessages(ctx context.Context, stream, subject string) iter
 	}
 }
 
-// nextMessage returns a subject's first message from a sequence on. It has its
-// sequence even if its headers can't be read.
+// nextMessage returns a subject's first message from a sequence on. Its sequence is set
+// even if its headers can't be parsed.
 func (l *Verifier) nextMessage(ctx context.Context, stream, subject string, from uint64) (wire.Message, error) {
 	m, err := l.LeaderGet(ctx, stream, map[string]any{"seq": from, "next_by_subj": subject})
 	if m.Sequence > 0 {
@@ -85,9 +85,9 @@ func (l *Verifier) nextMessage(ctx context.Context, stream, subject string, from
 	return m, err
 }
 
-// behindUnreadable returns where a subject goes on if the server yields nothing
-// from a sequence on although it has more, 0 if it has not: it stops at a
-// compressed block that it can't decompress.
+// behindUnreadable returns where a subject continues if the server yields nothing from a
+// sequence on although it has more, 0 if it has not: it stops at a compressed block that
+// it can't decompress.
 func (l *Verifier) behindUnreadable(ctx context.Context, stream, subject string, from uint64) (uint64, error) {
 	last, err := l.LastMessage(ctx, stream, subject)
 	if last.Sequence < from {
@@ -119,28 +119,28 @@ func (l *Verifier) subjectAt(ctx context.Context, stream string, seq uint64) (st
 	if errors.Is(err, link.ErrNoMessage) {
 		return "", nil
 	}
-	if m.Sequence > 0 { // whatever its headers are
+	if m.Sequence > 0 { // even if its headers can't be parsed
 		err = nil
 	}
 	return m.Subject, err
 }
 
-// streamState is what the server says of a stream.
+// streamState is a stream's state as the server reports it.
 type streamState struct {
 	First    uint64            `json:"first_seq"`
 	Last     uint64            `json:"last_seq"`
 	Missing  []uint64          `json:"deleted"`
 	Subjects map[string]uint64 `json:"subjects"` // messages of each
-	// Lost is what the server itself found missing since it runs. It may not
-	// know which messages those are.
+	// Lost is what the server itself has found missing since it started. It may not know
+	// which messages those are.
 	Lost *struct {
 		Messages []uint64 `json:"msgs"`
 		Bytes    uint64   `json:"bytes"`
 	} `json:"lost"`
 }
 
-// streamState asks for a stream's state. With a subject it counts its messages;
-// without, it tells which sequences hold none, and what was lost.
+// streamState requests a stream's state. With a subject, the state counts its messages;
+// without, it has the sequences without a message, and the lost messages.
 func (l *Verifier) streamState(ctx context.Context, stream, subject string) (streamState, error) {
 	req, _ := json.Marshal(map[string]any{"subjects_filter": subject, "deleted_details": subject == ""})
 	answer, err := l.Request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + stream, Data: req}, link.AnswerTimeout)
@@ -160,7 +160,7 @@ func (l *Verifier) streamState(ctx context.Context, stream, subject string) (str
 	return body.State, nil
 }
 
-// count is how many messages the subject has that was asked for.
+// count returns how many messages the requested subject has.
 func (s streamState) count() (n uint64) {
 	for _, c := range s.Subjects {
 		n += c

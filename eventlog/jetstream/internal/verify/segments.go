@@ -10,13 +10,13 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// sealedWalk is how far the walk over a session's segments has come.
+// sealedWalk is the progress of the walk over a session's segments.
 type sealedWalk struct {
-	counted, read uint64 // messages, by the server's account and by the walk's
+	counted, read uint64 // messages, as counted by the server and by the walk
 	index         uint64 // of the last segment that could be read
 	places        []wire.SegmentRef
-	damaged       uint64 // segments behind that one that could not be read
-	incomplete    bool   // that some are lost or damaged was told
+	damaged       uint64 // segments after that one that could not be read
+	incomplete    bool   // it was reported that some are lost or damaged
 }
 
 func (w *sealedWalk) last() uint64 {
@@ -30,8 +30,8 @@ func (v *verification) segmentSubject() string {
 	return layout.SegmentSubject(v.session, v.l.PartitionOf(v.session))
 }
 
-// sealedRecords yields what the segments have, and tells what is wrong with
-// them.
+// sealedRecords yields the segments' records, and reports what is wrong with the
+// segments.
 func (v *verification) sealedRecords() iter.Seq2[wire.Stored, error] {
 	return func(yield func(wire.Stored, error) bool) {
 		w := &v.seg
@@ -46,7 +46,7 @@ func (v *verification) sealedRecords() iter.Seq2[wire.Stored, error] {
 			}
 			w.read++
 			if err != nil {
-				v.tell(eventlog.FoundSegment, w.last()+1, "the segment of the records behind %d, message %d of %s: %v", w.last(), m.Sequence, v.segments, err)
+				v.tell(eventlog.FoundSegment, w.last()+1, "the segment of the records after %d, message %d of %s: %v", w.last(), m.Sequence, v.segments, err)
 				w.damaged++
 				w.incomplete = true
 				continue
@@ -62,8 +62,8 @@ func (v *verification) sealedRecords() iter.Seq2[wire.Stored, error] {
 	}
 }
 
-// checkSegment looks whether a segment, which lies at the given place, follows
-// on the one before.
+// checkSegment checks whether a segment, which has the given sequence, follows the one
+// before.
 func (v *verification) checkSegment(s *wire.Segment, at uint64) {
 	w := &v.seg
 	last := w.last()
@@ -79,8 +79,8 @@ func (v *verification) checkSegment(s *wire.Segment, at uint64) {
 		}
 	case len(w.places) > 0 && (s.Index <= w.index || s.Previous < last):
 		w.incomplete = true
-		v.tell(eventlog.FoundSegment, s.Previous+1, "segment %d with the records behind %d, message %d of %s, stands behind segment %d", s.Index, s.Previous, at, v.segments, w.index)
-		return // it is no part of the chain
+		v.tell(eventlog.FoundSegment, s.Previous+1, "segment %d with the records after %d, message %d of %s, comes after segment %d", s.Index, s.Previous, at, v.segments, w.index)
+		return // it is not part of the chain
 	case len(w.places) > 0 && w.damaged == 0 && (s.Index != w.index+1 || s.Previous != last),
 		len(w.places) > 0 && s.Index > w.index+1+w.damaged:
 		w.incomplete = true
@@ -91,8 +91,8 @@ func (v *verification) checkSegment(s *wire.Segment, at uint64) {
 	w.places = append(w.places, wire.SegmentRef{At: at, Last: s.Last()})
 }
 
-// checkDirectory looks whether the segments that s names are where it says.
-// Those that retention has removed need not be, and those that are lost can't.
+// checkDirectory checks whether the segments that s names are at their sequences.
+// Segments that retention has removed need not be, and lost ones can't.
 func (v *verification) checkDirectory(s *wire.Segment, at uint64) {
 	w := &v.seg
 	ok := uint64(len(s.Directory)) == s.Index%wire.DirectorySize && (s.Index >= wire.DirectorySize) == (s.Earlier != wire.SegmentRef{})
@@ -107,19 +107,19 @@ func (v *verification) checkDirectory(s *wire.Segment, at uint64) {
 		}
 	}
 	if !ok {
-		v.tell(eventlog.FoundSegment, s.Previous+1, "the directory of the segment of the records behind %d, message %d of %s, is wrong", s.Previous, at, v.segments)
+		v.tell(eventlog.FoundSegment, s.Previous+1, "the directory of the segment of the records after %d, message %d of %s, is wrong", s.Previous, at, v.segments)
 	}
 }
 
-// end compares with what the server counts.
+// end compares the walk with the server's count.
 func (w *sealedWalk) end(v *verification) {
 	if w.read >= w.counted || w.incomplete {
 		return
 	}
 	if _, err := v.l.Head(v.ctx, v.session); errors.Is(err, eventlog.ErrSessionNotFound) {
-		return // it was erased meanwhile
+		return // erased meanwhile
 	}
-	if floor, err := v.l.Floor(v.ctx, v.session); err == nil && floor == v.floor { // else they were trimmed meanwhile
+	if floor, err := v.l.Floor(v.ctx, v.session); err == nil && floor == v.floor { // otherwise they were trimmed meanwhile
 		v.tell(eventlog.FoundSegmentGap, w.last()+1, "the server counts %d segments and yields %d; the last that it yields ends with %d", w.counted, w.read, w.last())
 	}
 }

@@ -21,7 +21,7 @@ func (l *Verifier) VerifySubjects(ctx context.Context, found func(eventlog.Findi
 	sessions, withBlobs := map[string]bool{}, map[string]bool{}
 	for p := range l.Partitions() {
 		for _, stream := range []string{layout.LogStream(p), layout.SegmentStream(p), layout.BlobStream} {
-			if stream == layout.BlobStream && p > 0 { // it is all partitions'
+			if stream == layout.BlobStream && p > 0 { // shared by all partitions
 				continue
 			}
 			s, err := l.JS.Stream(ctx, stream)
@@ -45,7 +45,7 @@ func (l *Verifier) VerifySubjects(ctx context.Context, found func(eventlog.Findi
 				case layout.ErasedSubjects:
 					if e, err := l.ErasingOf(ctx, session); err != nil {
 						return nil, fmt.Errorf("jetstream: verify: %w", err)
-					} else if e.Done || e.Head == 0 && e.Fence == 0 && e.Removed { // single messages
+					} else if e.Done || e.Head == 0 && e.Fence == 0 && e.Removed { // a mark for single messages only
 						continue
 					}
 					found(eventlog.Finding{
@@ -69,11 +69,11 @@ func (l *Verifier) VerifySubjects(ctx context.Context, found func(eventlog.Findi
 	return slices.Sorted(maps.Keys(sessions)), nil
 }
 
-// owner returns the session that a subject of the log's streams is of, and
-// what such subjects begin with; empty if it is none's.
+// owner returns the session to which a subject of the log's streams belongs, and the
+// prefix of such subjects; empty if it belongs to none.
 func (l *Verifier) owner(subject string) (session, kind string) {
 	if strings.HasPrefix(subject, layout.ErasedSubjects) {
-		subject, _, _ = strings.Cut(subject, "~") // what a server has said
+		subject, _, _ = strings.Cut(subject, "~") // a server's report
 	}
 	session, rest, ok := layout.SessionOf(subject)
 	if !ok {
@@ -136,7 +136,7 @@ func (l *Verifier) verifyStream(ctx context.Context, want natsjs.StreamConfig, f
 // maxRanges is how many ranges a finding names.
 const maxRanges = 100
 
-// ranges writes rising numbers as 1-3, 7.
+// ranges formats rising numbers as 1-3, 7.
 func ranges(numbers []uint64) string {
 	var parts []string
 	for i := 0; i < len(numbers); {

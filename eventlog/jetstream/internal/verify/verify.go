@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Verifier looks for what is wrong in a log.
+// Verifier checks a log.
 type Verifier struct{ *store.Store }
 
 func New(records *store.Store) *Verifier { return &Verifier{records} }
@@ -51,31 +51,31 @@ type verification struct {
 	subject  string
 	segments string // the stream of segments
 	found    func(eventlog.Finding)
-	erased   bool // since the walk began
+	erased   bool // the session was erased since the walk began
 
-	floor uint64 // retention has removed what is up to here
-	begun uint64 // where the log stream begins
-	upTo  uint64 // where the walk ends
-	at    uint64 // the last record
+	floor uint64 // retention has removed the records up to here
+	begun uint64 // the log stream's first sequence
+	upTo  uint64 // the walk ends here
+	at    uint64 // the last record that was read
 	// purged: the log stream began earlier when the walk began.
 	purged bool
 
 	log struct {
-		counted, read uint64 // messages, by the server's account and by the walk's
+		counted, read uint64 // messages, as counted by the server and by the walk
 		last          uint64 // record
-		inBatch       bool   // more of the last one's batch follows
-		// damaged are the messages that can't be taken apart.
+		inBatch       bool   // the last record's batch continues
+		// damaged are the messages that can't be parsed.
 		damaged map[uint64]bool
-		// lostFrom and lostTo are records that only segments have.
+		// lostFrom and lostTo bound records that only segments have.
 		lostFrom, lostTo uint64
-		incomplete       bool // that some are lost was told
+		incomplete       bool // it was reported that some are lost
 	}
 	seg   sealedWalk
-	blobs map[string]bool // hashes that were named
+	blobs map[string]bool // hashes that records name
 }
 
-// tell passes a finding on. What goes missing because the session is erased
-// while it is walked over is none.
+// tell reports a finding. A message that is missing because the session is erased during
+// the walk is no finding.
 func (v *verification) tell(code eventlog.FindingCode, seq uint64, format string, args ...any) {
 	v.report(eventlog.Finding{Code: code, Session: v.session, Sequence: seq, Detail: fmt.Sprintf(format, args...)})
 }
@@ -102,14 +102,14 @@ func (v *verification) erasedMeanwhile() bool {
 	return v.erased
 }
 
-// begin reports whether there is something to walk over.
+// begin reports whether there is anything to check.
 func (v *verification) begin() (bool, error) {
 	segments, err := v.l.streamState(v.ctx, v.segments, v.segmentSubject())
 	if err != nil {
 		return false, err
 	}
 	v.seg.counted = segments.count()
-	// Counted before the end is looked at: what is counted must be read.
+	// Counted before the end is read: every counted message must be read.
 	log, err := v.l.streamState(v.ctx, v.stream, v.subject)
 	if err != nil {
 		return false, err
@@ -143,8 +143,8 @@ func (v *verification) begin() (bool, error) {
 	return false, v.checkUnusedBlobs()
 }
 
-// records yields the session's records from segments and log, each once, and
-// tells what is wrong between them.
+// records yields the session's records from segments and log, each once, and reports what
+// is wrong between them.
 func (v *verification) records() iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		err := v.merge(func(r eventlog.Record) bool { return yield(r, nil) })
@@ -154,7 +154,7 @@ func (v *verification) records() iter.Seq2[eventlog.Record, error] {
 	}
 }
 
-// merge goes through segments and log side by side.
+// merge reads segments and log in parallel.
 func (v *verification) merge(yield func(eventlog.Record) bool) error {
 	sealed, stop := pull(v.sealedRecords())
 	defer stop()
@@ -205,7 +205,7 @@ func (v *verification) merge(yield func(eventlog.Record) bool) error {
 	}
 }
 
-// loggedRecords yields what the log stream has.
+// loggedRecords yields the log stream's records.
 func (v *verification) loggedRecords() iter.Seq2[wire.Stored, error] {
 	return func(yield func(wire.Stored, error) bool) {
 		for m, err := range v.l.allMessages(v.ctx, v.stream, v.subject) {
@@ -236,12 +236,12 @@ func (v *verification) loggedRecords() iter.Seq2[wire.Stored, error] {
 	}
 }
 
-// isCut reports whether a message without a kind has, or had, one all the same:
-// the server does not check the length of the headers.
+// isCut reports whether a message without a kind has, or had, one even so: the server
+// does not check the length of the headers.
 func isCut(m wire.Message) bool {
 	for name, values := range m.Header {
 		if name == wire.HeaderEnvelope && strings.HasPrefix(values[0], ".") {
-			continue // an imported record that somebody else had written
+			continue // an imported record that helixd had not written
 		}
 		if name == wire.HeaderEnvelope || strings.HasPrefix(name, "Helix-") {
 			return true
@@ -255,11 +255,11 @@ func (v *verification) inLog(r wire.Stored) {
 	v.log.last = r.Sequence
 }
 
-// onlySealed judges a record that a segment has and the log has not. It
-// reports true if it is newer than the walk.
+// onlySealed checks a record that a segment has and the log has not. It returns true if
+// the record is newer than the walk.
 func (v *verification) onlySealed(s wire.Stored) (newer bool, err error) {
 	if s.Sequence < v.begun || v.log.damaged[s.Sequence] {
-		return false, nil // purged, or told
+		return false, nil // purged, or already reported
 	}
 	if v.log.lostFrom == 0 {
 		if s.Sequence > v.upTo {
@@ -271,8 +271,8 @@ func (v *verification) onlySealed(s wire.Stored) (newer bool, err error) {
 				return false, err
 			}
 		}
-		// After the last message: what was there before a purge, and is not there
-		// now, the purge took.
+		// After the last message: messages that existed before a purge, and don't now,
+		// were purged.
 		log, err := v.l.streamState(v.ctx, v.stream, v.subject)
 		if err != nil {
 			return false, err
@@ -289,8 +289,8 @@ func (v *verification) onlySealed(s wire.Stored) (newer bool, err error) {
 	return false, nil
 }
 
-// tellLost tells of records that only segments have, up to where the log goes
-// on, or to its end.
+// tellLost reports records that only segments have, up to where the log continues, or to
+// its end.
 func (v *verification) tellLost(end bool) {
 	from, to := v.log.lostFrom, v.log.lostTo
 	if from == 0 {
@@ -304,7 +304,7 @@ func (v *verification) tellLost(end bool) {
 	v.tell(eventlog.FoundGap, from, "the log has lost its records from %d to %d; segments have them, readers get them from there", from, to)
 }
 
-// take passes the next record on.
+// take yields the next record.
 func (v *verification) take(r wire.Stored, yield func(eventlog.Record) bool) error {
 	if err := v.checkLink(r); err != nil {
 		return err
@@ -324,18 +324,18 @@ func (v *verification) take(r wire.Stored, yield func(eventlog.Record) bool) err
 	return nil
 }
 
-// checkLink looks whether the record before r is the one that r names.
+// checkLink checks whether the record before r is the one that r names.
 func (v *verification) checkLink(r wire.Stored) error {
 	before := v.at
 	v.at = r.Sequence
 	switch {
 	case !r.Linked && r.Kind != "":
-		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without looking at what was there")
+		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without a comparison with the session's last record")
 		return nil
 	case !r.Linked, r.Previous == before, before == 0 && r.Previous <= v.floor, v.log.damaged[r.Previous]:
 		return nil
 	case r.Previous < before:
-		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended behind %d, though %d was there", r.Previous, before)
+		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended after %d, though %d was there", r.Previous, before)
 		return nil
 	}
 	subject, err := v.l.subjectAt(v.ctx, v.stream, r.Previous)
@@ -343,7 +343,7 @@ func (v *verification) checkLink(r wire.Stored) error {
 		return err
 	}
 	if subject != "" && subject != v.subject {
-		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without looking at what was there: behind %d, which is another session's", r.Previous)
+		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without a comparison with the session's last record: after %d, which is another session's", r.Previous)
 		return nil
 	}
 	v.log.incomplete = true
@@ -351,7 +351,8 @@ func (v *verification) checkLink(r wire.Stored) error {
 	return nil
 }
 
-// end compares what was read with what else tells of the session's records.
+// end compares the records that were read with everything else that names records of the
+// session.
 func (v *verification) end() error {
 	before, err := v.l.streamState(v.ctx, v.stream, v.subject)
 	if err != nil {
@@ -363,7 +364,7 @@ func (v *verification) end() error {
 		return err
 	}
 	switch {
-	case v.purged || log.First != v.begun || v.log.incomplete: // or told
+	case v.purged || log.First != v.begun || v.log.incomplete: // or already reported
 	case before.count() > 0 && errors.Is(unread, link.ErrNoMessage):
 		v.tell(eventlog.FoundEndLost, v.at+1, "the server counts %d records in the log and can't read the last one; the last that it can read is %d", log.count(), v.log.last)
 	case v.log.read < v.log.counted:
@@ -378,8 +379,8 @@ func (v *verification) end() error {
 	return v.checkUnusedBlobs()
 }
 
-// checkBatchEnd looks for what must follow on a record that is not the last of
-// its batch: the rest of the batch, which can be other sessions'.
+// checkBatchEnd checks what must follow a record that is not the last of its batch: the
+// rest of the batch, which can be other sessions'.
 func (v *verification) checkBatchEnd(streamEnds uint64) error {
 	next := v.log.last + 1
 	if next > streamEnds {
@@ -388,12 +389,12 @@ func (v *verification) checkBatchEnd(streamEnds uint64) error {
 	}
 	subject, err := v.l.subjectAt(v.ctx, v.stream, next)
 	if err == nil && subject == "" {
-		v.tell(eventlog.FoundEndUnsure, next, "what was stored in one batch with the last record and right behind it is gone: an erased session's, or this one's")
+		v.tell(eventlog.FoundEndUnsure, next, "the record that was stored in one batch with the last record and right after it is missing: it was an erased session's, or this one's")
 	}
 	return err
 }
 
-// pulled is an iterator that can be looked at before it is moved.
+// pulled is an iterator with one item of lookahead.
 type pulled struct {
 	next func() (wire.Stored, error, bool)
 	r    wire.Stored

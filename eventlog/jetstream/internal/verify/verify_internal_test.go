@@ -16,8 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// TestForgedSegmentsAreFound: segments whose checksums are right and whose
-// content is not.
+// TestForgedSegmentsAreFound: segments with a correct checksum and wrong content.
 func TestForgedSegmentsAreFound(t *testing.T) {
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
@@ -42,7 +41,7 @@ func TestForgedSegmentsAreFound(t *testing.T) {
 		{"another index", func(s *wire.Segment) { s.Index++; s.Directory = append(s.Directory, wire.SegmentRef{}) }, eventlog.FoundSegmentGap},
 		{"a directory without an entry", func(s *wire.Segment) { s.Directory = s.Directory[1:] }, eventlog.FoundSegment},
 		{"a directory that points elsewhere", func(s *wire.Segment) { s.Directory[0].At = 1 << 20 }, eventlog.FoundSegment},
-		{"a directory that tells another end", func(s *wire.Segment) { s.Directory[0].Last++ }, eventlog.FoundSegment},
+		{"a directory with another end", func(s *wire.Segment) { s.Directory[0].Last++ }, eventlog.FoundSegment},
 	} {
 		session := fmt.Sprint("s", i)
 		head := uint64(0)

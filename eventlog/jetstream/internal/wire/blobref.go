@@ -11,14 +11,14 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// BlobPart is the size of a blob's parts: an outside deployment takes
-// messages of 1 MiB by default.
+// BlobPart is the size in bytes of a blob's parts: an outside deployment takes messages
+// of 1 MiB by default.
 const BlobPart = 512 << 10
 
-// A blob is a payload that is too large for a message of the log. It lies in
-// parts on helix.blob.<p>.<S>.<hash>.<i>, the last part stored last, so that
-// it is whole if that one is there. The same payload is kept once in a tree
-// and never shared between trees, so that a tree can be erased.
+// BlobRef is the address of a blob: a payload that is too large for a message of the log.
+// It is stored in parts on helix.blob.<p>.<S>.<hash>.<i>, the last part last, so that the
+// blob is complete if that one exists. The same payload is stored once in a tree and
+// never shared between trees, so that a tree can be erased.
 type BlobRef struct {
 	Hash string // SHA-256, hexadecimal
 	Size int
@@ -37,8 +37,8 @@ func ParseBlobRef(s string) (BlobRef, error) {
 	return BlobRef{Hash: hash, Size: n}, nil
 }
 
-// Placeholder is the payload that stands in the log for a blob, so that plain
-// NATS subscribers see what they have to fetch.
+// Placeholder is the payload in the log in place of a blob, which names what plain NATS
+// subscribers have to fetch.
 func (b BlobRef) Placeholder(typ string) []byte {
 	p, _ := json.Marshal(map[string]any{"type": typ, "helixBlob": map[string]any{"sha256": b.Hash, "size": b.Size}})
 	return p

@@ -6,14 +6,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// codec compresses what is in segments.
+// codec compresses segments.
 type codec struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 }
 
-// segmentCodec is one for all logs of the process: it is safe for concurrent use, and its
-// tables take some MiB.
+// segmentCodec is shared by all logs of the process: it is safe for concurrent use, and
+// its tables take some MiB.
 var segmentCodec = sync.OnceValue(func() codec {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))

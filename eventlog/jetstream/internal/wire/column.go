@@ -19,7 +19,7 @@ func numbersOf[T any](all []T, of func(*T) int64) []int64 {
 	return numbers
 }
 
-// column is what a column holds for each row: one value if it is the same for all.
+// column has the values of all rows: one value if it is the same for all.
 type column[T any] []T
 
 func (c column[T]) at(row int) T {
@@ -58,8 +58,8 @@ func (u *unpacker) numbers(n int) column[int64] {
 	return all
 }
 
-// differences appends a column of numbers as the first one and what each is more than the
-// one before. It overwrites all.
+// differences appends a column of numbers as the first one and the difference of each to
+// the one before. It overwrites all.
 func (p *packer) differences(all []int64) {
 	if len(all) == 0 {
 		return

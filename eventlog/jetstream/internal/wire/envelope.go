@@ -13,8 +13,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// HeaderEnvelope holds a record's envelope: comma-separated, without the empty fields at its
-// end,
+// HeaderEnvelope is the header with a record's envelope: comma-separated, without the
+// empty fields at its end,
 //
 //	kind and type   c.<type> for a chunk, f.<type> for a fact, or a code of envelopeCodes; in
 //	                capitals: the payload is what eventlog.Entry.ShortDelta returns
@@ -24,16 +24,16 @@ import (
 //	agent           empty: the session itself; -: none
 //	call
 //
-// A ULID is its 16 bytes in URL-safe base64, after ~ if it has runPrefix before it. Any other
-// text is percent-encoded where it is not plain ASCII, a comma or a percent sign, and has a '
-// before it if it could be taken for one of these, for - or for a text with a ' before it.
+// A ULID is its 16 bytes in URL-safe base64, after ~ if it has runPrefix before it. Any
+// other text is percent-encoded where it is not plain ASCII, a comma or a percent sign.
+// It has a ' before it if it could be mistaken for one of these, for - or for a text with
+// a ' before it.
 //
-// Messages of versions before that have a header for each field, headerKind to
-// headerOrdinal.
+// Messages of earlier versions have a header for each field, headerKind to headerOrdinal.
 const HeaderEnvelope = "H"
 
-// envelopeCodes are of the chunks of which a model emits one for each token. They can't
-// change: logs hold them.
+// envelopeCodes are the codes of the chunks of which a model emits one for each token.
+// They can't change: logs have them.
 var envelopeCodes = map[string]string{
 	"a": (*eventlog.ToolArgStreamDelta)(nil).Type(),
 	"h": (*eventlog.Thinking)(nil).Type(),
@@ -55,8 +55,8 @@ const (
 	noAgent    = "-"
 )
 
-// packEnvelope is headerEnvelope of a record of a session, but for its origin, with its
-// payload or a short one.
+// packEnvelope returns HeaderEnvelope for a record of a session, without its origin;
+// short: its payload is a short one.
 func packEnvelope(session string, e *eventlog.Envelope, short bool) string {
 	b := make([]byte, 0, 80)
 	code, coded := codesOfTypes[e.Type]
@@ -130,13 +130,14 @@ func isShort(h nats.Header) bool {
 	return len(code) == 1 && code[0] <= 'Z' && envelopeCodes[strings.ToLower(code)] != ""
 }
 
-// envelopeOf reads a message's envelope, in either form. What can't be read is empty.
+// envelopeOf decodes a message's envelope, in either form. A field that can't be decoded
+// is empty.
 func envelopeOf(subject string, h nats.Header) (e eventlog.Envelope) {
 	e.Kind, e.Type = kindOf(h)
 	e.Origin = originOf(h)
 	v := First(h, HeaderEnvelope)
 	if code, _, _ := strings.Cut(v, ","); v != "" && envelopeCodes[strings.ToLower(code)] == "" && !strings.Contains(code, ".") {
-		return eventlog.Envelope{Origin: e.Origin} // somebody else's header of this name
+		return eventlog.Envelope{Origin: e.Origin} // another program's header of this name
 	}
 	if v == "" {
 		e.Agent, e.Run, e.Call, e.Writer = unescaped(h, headerAgent), unescaped(h, headerRun), unescaped(h, headerCall), unescaped(h, headerWriter)
@@ -162,7 +163,7 @@ func envelopeOf(subject string, h nats.Header) (e eventlog.Envelope) {
 }
 
 const (
-	// packedULID is how long a ULID is in a header.
+	// packedULID is the length of a ULID in a header.
 	packedULID = 22
 	runPrefix  = "run-"
 	shortRun   = "~"
@@ -208,7 +209,7 @@ func envelopeText(s string) string {
 	return layout.Escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' && c != ',' })
 }
 
-// envelopeKind is a kind that later versions may have.
+// envelopeKind encodes a kind that later versions may have.
 func envelopeKind(k eventlog.Kind) string {
 	if k == shortChunk || k == shortFact {
 		return "%" + strconv.FormatInt(int64(k[0]), 16)

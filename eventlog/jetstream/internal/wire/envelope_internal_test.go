@@ -38,7 +38,7 @@ func header(subject string, e eventlog.Envelope) nats.Header {
 	return NewMessage(subject, Stored{Record: eventlog.Record{Entry: eventlog.Entry{Envelope: e}}}, false).Header
 }
 
-// overTheWire is what a client gets of headers that another one sent.
+// overTheWire returns headers as a client receives them from another one.
 func overTheWire(t testing.TB, h nats.Header) nats.Header {
 	var b strings.Builder
 	b.WriteString("NATS/1.0\r\n")
@@ -49,7 +49,7 @@ func overTheWire(t testing.TB, h nats.Header) nats.Header {
 	return got
 }
 
-func TestEnvelopesComeBackAsTheyWere(t *testing.T) {
+func TestEnvelopesAreDecodedUnchanged(t *testing.T) {
 	for _, session := range []string{"s", "a b/é.*", ulidA, "-"} {
 		for _, e := range envelopes {
 			h := overTheWire(t, header(layout.LogSubject(session, 3), e))
@@ -59,8 +59,8 @@ func TestEnvelopesComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestEnvelopesInHeadersOfTheirOwnAreRead: as versions before headerEnvelope wrote them.
-func TestEnvelopesInHeadersOfTheirOwnAreRead(t *testing.T) {
+// TestEnvelopesInSeparateHeadersAreRead: as versions before HeaderEnvelope wrote them.
+func TestEnvelopesInSeparateHeadersAreRead(t *testing.T) {
 	for _, e := range envelopes {
 		h := nats.Header{}
 		for name, v := range map[string]string{
@@ -76,7 +76,7 @@ func TestEnvelopesInHeadersOfTheirOwnAreRead(t *testing.T) {
 	}
 }
 
-// TestTheEnvelopeIsShort: the form is frozen; what is in logs stays readable.
+// TestTheEnvelopeIsShort: the form can't change, so that logs stay readable.
 func TestTheEnvelopeIsShort(t *testing.T) {
 	e := eventlog.Envelope{Kind: "chunk", Type: "text_delta", Agent: ulidA, Run: "run-" + ulidA, Writer: ulidB, Ordinal: 100}
 	require.Equal(t, nats.Header{"H": {"t,2s,~AZNAAAAAAAAAAAAAAAAAAA,_____________________w"}}, header(layout.LogSubject(ulidA, 0), e))
@@ -86,7 +86,7 @@ func TestTheEnvelopeIsShort(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "tool_arg_stream_delta", "h": "thinking", "t": "text_delta"}, envelopeCodes)
 }
 
-// FuzzEnvelope: no header panics, and an id comes back as it was.
+// FuzzEnvelope: no header causes a panic, and an id is decoded unchanged.
 func FuzzEnvelope(f *testing.F) {
 	f.Add("t,2s,~AZNAAAAAAAAAAAAAAAAAAA,,-,'x", "helix.log.0.s", "a,b")
 	f.Add("c.x", "", ulidA)
@@ -99,9 +99,10 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// TestAShortDeltaIsReadAsItWas: a log that syncs for all stores of a delta what its envelope
-// does not tell, and every reader gets the payload that was appended, byte for byte.
-func TestAShortDeltaIsReadAsItWas(t *testing.T) {
+// TestAShortDeltaIsDecodedUnchanged: a log with group sync stores of a delta only what
+// its envelope does not contain, and every reader gets the payload that was appended,
+// byte for byte.
+func TestAShortDeltaIsDecodedUnchanged(t *testing.T) {
 	base := eventlog.Base{AgentID: "a \"b\"", AgentType: "typ\"e\\ü", Timestamp: 1795649867995, Step: 12}
 	other := base
 	other.AgentID = "other"

@@ -12,9 +12,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Headers of a record, beside headerEnvelope.
+// Headers of a record, besides HeaderEnvelope.
 const (
-	// Those of versions before headerEnvelope.
+	// Headers of versions before HeaderEnvelope.
 	HeaderKind    = "Helix-Kind"
 	headerType    = "Helix-Type"
 	headerAgent   = "Helix-Agent"
@@ -22,21 +22,21 @@ const (
 	headerCall    = "Helix-Call"
 	headerWriter  = "Helix-Writer"
 	headerOrdinal = "Helix-Ordinal"
-	// Where an imported record comes from.
+	// The origin of an imported record.
 	headerOriginSequence = "Helix-Origin-Sequence"
 	headerOriginTime     = "Helix-Origin-Time" // RFC 3339 with nanoseconds, UTC
-	// HeaderPrevious is set where JetStream's comparison can't tell it: the
-	// record before was purged.
+	// HeaderPrevious is set if JetStream's comparison can't contain it: the record before
+	// was purged.
 	HeaderPrevious = "Helix-Previous"
-	// HeaderSealed is the last record of the segments that an append was to
-	// follow which found nothing else of the session. See dropStray.
+	// HeaderSealed is the last record of the segments that an append follows which found
+	// nothing else of the session. See dropStray of package store.
 	HeaderSealed = "Helix-Sealed"
 	// HeaderAfter is the record after which a blob was stored.
 	HeaderAfter = "Helix-After"
-	// HeaderSince is on each record of an append that creates a session with large payloads,
-	// and on these: the last sequence of the log before they were stored.
+	// HeaderSince is on each record of an append that creates a session with blobs, and
+	// on the blobs: the last sequence of the log before they were stored.
 	HeaderSince = "Helix-Since"
-	// headerBlob tells where a payload is that is too large for a message.
+	// headerBlob is the address of a payload that is too large for a message.
 	headerBlob = "Helix-Blob"
 )
 
@@ -55,7 +55,8 @@ const (
 	HeaderStatus        = "Status"
 )
 
-// NewMessage is a record's message, with a short payload if it may and the record is a delta.
+// NewMessage returns a record's message. If mayShorten is set and the record is a delta,
+// its payload is the short one.
 func NewMessage(subject string, e Stored, mayShorten bool) *nats.Msg {
 	session, _ := layout.Untoken(subject[strings.LastIndexByte(subject, '.')+1:])
 	data, short := e.Payload, false
@@ -79,7 +80,7 @@ func NewMessage(subject string, e Stored, mayShorten bool) *nats.Msg {
 type Message struct {
 	Subject  string
 	Sequence uint64
-	At       time.Time // when it was stored
+	At       time.Time // when it was stored, by the server's clock
 	Header   nats.Header
 	Data     []byte
 }
@@ -89,7 +90,7 @@ func LastSequence(h nats.Header) uint64 {
 	return n
 }
 
-// DirectMessage is the message of an answer to a direct get.
+// DirectMessage returns the message in an answer to a direct get.
 func DirectMessage(reply *nats.Msg) (Message, error) {
 	r, err := RecordOf(reply.Header, reply.Data)
 	return Message{
@@ -113,13 +114,13 @@ func SequenceOf(m *nats.Msg) (uint64, error) {
 	return n, nil
 }
 
-// HeaderStream is the first that a server adds to a message's own headers.
+// HeaderStream is the first header that a server adds to a message's own.
 const HeaderStream = "Nats-Stream"
 
-// headerValue makes any string fit a header line: visible ASCII stays.
+// headerValue makes any string fit a header line: visible ASCII is unchanged.
 func headerValue(s string) string {
 	return layout.Escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' })
 }
 
-// HeaderPlacesParts is how many messages a table has.
+// HeaderPlacesParts is how many messages a table of sessions has.
 const HeaderPlacesParts = "Helix-Parts"

@@ -4,34 +4,36 @@ import (
 	"strconv"
 )
 
-// A segment stores payloads as columns: the JSON that payloads of one type share once, as
-// a form, and the values of each member one after the other. The cut is lexical, at the
-// members of the outermost object. Joining the parts gives the same bytes again, whatever
-// the payload is.
+// A segment stores payloads as columns: the JSON that payloads of one type have in common
+// is stored once, as a form, and the values of each member one after the other. The
+// division is lexical, at the members of the outermost object. Joining the parts gives
+// the same bytes again, whatever the payload is.
 
 const (
-	// A form has one of these in place of each value.
+	// A form has one of these bytes in place of each value.
 	holeBytes  = 0x00 // any bytes
 	holeNumber = 0x01 // a whole number as strconv writes it
 
 	// maxHoles bounds the values of a payload, and maxForms the forms of a segment. A
-	// payload beyond that is stored whole.
+	// payload beyond these is stored whole.
 	maxHoles = 32
 	maxForms = 128
-	// maxDigits is how many digits surely fit an int64.
+	// maxDigits is how many digits always fit an int64.
 	maxDigits = 18
 )
 
 // wholeForm is the form of a payload that is stored whole.
 const wholeForm = string(rune(holeBytes))
 
-// value is what a form leaves out: the bytes from..to of the payload, or a number.
+// value is a value that a form leaves out: the bytes from..to of the payload, or a
+// number.
 type value struct {
 	from, to int
 	number   int64
 }
 
-// cut appends the payload's form to form, and to values what that leaves out.
+// cut appends the payload's form to form, and the values that the form leaves out to
+// values.
 func cut(payload, form []byte, values []value) ([]byte, []value) {
 	c := cutter{payload: payload, form: form, values: values}
 	if c.object() && len(c.values)-len(values) <= maxHoles {
@@ -40,11 +42,12 @@ func cut(payload, form []byte, values []value) ([]byte, []value) {
 	return append(form, wholeForm...), append(values, value{to: len(payload)})
 }
 
-// cutter cuts one payload. Its methods report whether the payload is what they expect.
+// cutter cuts one payload. Its methods report whether the payload has the expected
+// syntax.
 type cutter struct {
 	payload []byte
-	at      int // what precedes was read
-	copied  int // what precedes is in form or values
+	at      int // the payload is read up to here
+	copied  int // the payload is in form or values up to here
 	form    []byte
 	values  []value
 }
@@ -71,7 +74,7 @@ func (c *cutter) next(b byte) bool {
 	return true
 }
 
-// name reads a member's name. One that holds what marks a hole can't be in a form.
+// name reads a member's name. A name with a byte that marks a hole can't be in a form.
 func (c *cutter) name() bool {
 	from := c.at
 	c.at = stringEnd(c.payload, from)
@@ -118,7 +121,7 @@ func (c *cutter) value() bool {
 	return true
 }
 
-// leave makes a hole in place of v.
+// leave puts a hole in place of v.
 func (c *cutter) leave(kind byte, v value) {
 	c.form = append(append(c.form, c.payload[c.copied:v.from]...), kind)
 	c.copied = v.to
@@ -146,7 +149,7 @@ func wholeNumber(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// stringEnd returns where the JSON string ends that begins at from, -1 if there is none.
+// stringEnd returns the end of the JSON string that begins at from, -1 if there is none.
 func stringEnd(b []byte, from int) int {
 	if from >= len(b) || b[from] != '"' {
 		return -1
@@ -162,8 +165,8 @@ func stringEnd(b []byte, from int) int {
 	return -1
 }
 
-// nestedEnd returns where the JSON object or array ends that begins at from, -1 if it
-// does not.
+// nestedEnd returns the end of the JSON object or array that begins at from, -1 if it
+// does not end.
 func nestedEnd(b []byte, from int) int {
 	for i, depth := from, 0; i < len(b); i++ {
 		switch b[i] {
@@ -182,8 +185,8 @@ func nestedEnd(b []byte, from int) int {
 	return -1
 }
 
-// payloads appends the forms, which of them each payload has, and the values of each hole
-// of each form.
+// payloads appends the forms, the form of each payload, and the values of each hole of
+// each form.
 func (p *packer) payloads(records []Stored) {
 	var forms []string
 	known := map[string]int64{}
@@ -254,7 +257,7 @@ func holesOf(form string) (kinds []byte) {
 	return kinds
 }
 
-// payloads reads what packer.payloads wrote.
+// payloads decodes the output of packer.payloads.
 func (u *unpacker) payloads(records []Stored) {
 	forms := make([]form, u.atMost(maxForms))
 	for i := range forms {
@@ -306,14 +309,14 @@ func (u *unpacker) payloads(records []Stored) {
 	}
 }
 
-// typicalPayload is about the size of a payload with a word.
+// typicalPayload is about the size of a payload with one word, in bytes.
 const typicalPayload = 144
 
 // form is a form with the values of its payloads.
 type form struct {
 	rows   int      // payloads
-	joined int      // of these, how many were joined
-	pieces []string // what is between the holes
+	joined int      // payloads joined so far
+	pieces []string // the text between the holes
 	holes  []hole
 }
 

@@ -13,51 +13,51 @@ import (
 )
 
 const (
-	// SegmentRecords and segmentBytes are where a segment is full, and what
-	// a packed one may hold at most; a single larger record fills one alone.
+	// SegmentRecords and SegmentBytes are when a segment is full, and the most that it
+	// may have; a larger record fills a segment alone.
 	SegmentRecords = 200
 	SegmentBytes   = 512 << 10
-	// DirectorySize is how many segments before it one names. A reader finds
-	// any segment of a session from the last one in a step for so many.
+	// DirectorySize is how many earlier segments a segment names. From the last one, a
+	// reader finds any segment of a session in one step per DirectorySize segments.
 	DirectorySize = 256
 )
 
 const (
 	// segmentVersion is the first byte of a packed segment. A version of helixd that does
-	// not know it calls the segment damaged.
+	// not know it reports the segment as damaged.
 	segmentVersion = 2
-	// maxSegmentRecords and maxUnpacked bound what a segment unpacks to, in records and in
-	// bytes. A record can be as large as a NATS message, 64 MiB, and is stored twice at most:
-	// its payload and its column.
+	// maxSegmentRecords and maxUnpacked bound the unpacked segment, in records and in
+	// bytes. A record can be as large as a NATS message, 64 MiB, and is in memory at most
+	// twice: as its payload and as its column.
 	maxSegmentRecords = 4096
 	maxUnpacked       = 160 << 20
 )
 
-// MessageOverhead is what a server stores with a message beside its subject, headers and
-// data (nats-server 2.15, filestore.go: fileStoreMsgSizeRaw).
+// MessageOverhead is how many bytes a server stores with a message besides its subject,
+// headers and data (nats-server 2.15, filestore.go: fileStoreMsgSizeRaw).
 const MessageOverhead = 22 + 4 + 8
 
-// SegmentHeaders are about what the headers of a segment take.
+// SegmentHeaders is about the size in bytes of a segment's headers.
 const SegmentHeaders = len("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 123456\r\n\r\n")
 
-// Segment holds successive records of a session, unchanged.
+// Segment is successive records of a session, unchanged.
 type Segment struct {
-	Index    uint64 // of the session's segments, from 0
+	Index    uint64 // the segment's number within the session, from 0
 	Previous uint64 // the record before the first one, 0 if there is none
-	// Directory names the segments before this one, back to the last whose
-	// index is a multiple of directorySize; earlier is the one before those.
+	// Directory names the segments before this one, back to the last whose index is a
+	// multiple of DirectorySize; Earlier is the one before those.
 	Directory []SegmentRef
 	Earlier   SegmentRef
 	Records   []Stored
 }
 
-// SegmentRef names a segment by its last record and its place in the stream.
+// SegmentRef is a segment's sequence in the stream, At, and its last record, Last.
 type SegmentRef struct{ At, Last uint64 }
 
 func (s *Segment) Last() uint64 { return s.Records[len(s.Records)-1].Sequence }
 
-// Next returns an empty segment to follow s, which is at the given place; s
-// may be nil.
+// Next returns an empty segment to follow s, whose sequence in the stream is at; s may be
+// nil.
 func (s *Segment) Next(at uint64) *Segment {
 	if s == nil {
 		return &Segment{}
@@ -72,20 +72,20 @@ func (s *Segment) Next(at uint64) *Segment {
 	return n
 }
 
-// ErrDamaged tells that stored bytes are not what was stored.
+// ErrDamaged: stored bytes are not those that were written.
 var ErrDamaged = fmt.Errorf("jetstream: %w", eventlog.ErrDamaged)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Flags of a packed record.
 const (
-	flagBlob     = 1 << iota // a blob's address follows
+	flagBlob     = 1 << iota // the payload is a blob, whose address follows
 	flagUnlinked             // helixd did not write it
 	flagOrigin               // it was imported
 )
 
-// Pack encodes the segment: the version, what compresses badly, the rest compressed, and a
-// checksum. What records have in common is stored once, the rest in columns.
+// Pack encodes the segment: the version, the part that compresses badly, the compressed
+// rest, and a checksum. What records have in common is stored once, the rest in columns.
 func (s *Segment) Pack() ([]byte, error) {
 	n := len(s.Records)
 	plain, rest := packer{b: []byte{segmentVersion}}, packer{}
@@ -162,8 +162,8 @@ func (p *packer) blobs(records []Stored) {
 	p.strings(blobs)
 }
 
-// distinctEnvelopes returns the different envelopes, as JSON and without what
-// differs from record to record, and which of them each record has.
+// distinctEnvelopes returns the different envelopes, as JSON and without the fields that
+// differ from record to record, and the envelope of each record.
 func distinctEnvelopes(records []Stored) (distinct [][]byte, of []int64, err error) {
 	known := map[eventlog.Envelope]int64{}
 	of = make([]int64, len(records))
@@ -194,7 +194,8 @@ func sharesEnvelope(a, b *eventlog.Envelope) bool {
 	return a.Kind == b.Kind && a.Type == b.Type && a.Agent == b.Agent && a.Run == b.Run && a.Call == b.Call && a.Writer == b.Writer
 }
 
-// Unpack decodes a segment of any version. Payloads are parts of one allocation.
+// Unpack decodes a segment of any version. Payloads are parts of one allocation. Errors:
+// ErrDamaged.
 func Unpack(b []byte) (*Segment, error) {
 	if len(b) < 5 || b[0] != segmentVersion && b[0] != segmentVersion1 {
 		return nil, fmt.Errorf("%w: not a segment of version %d or %d", ErrDamaged, segmentVersion1, segmentVersion)
@@ -259,7 +260,7 @@ func (u *unpacker) segment() *Segment {
 	return s
 }
 
-// head reads what precedes what is compressed.
+// head decodes the part before the compressed one.
 func (u *unpacker) head() (s *Segment, times column[int64]) {
 	s = &Segment{Index: u.uint(), Previous: u.uint(), Earlier: SegmentRef{At: u.uint(), Last: u.uint()}}
 	named := u.atMost(DirectorySize)
@@ -297,7 +298,7 @@ func (u *unpacker) blobs(records []Stored, flags column[int64]) {
 	}
 }
 
-// maxBlobAddress is more than a blobRef takes, in bytes. A column of equal addresses is
+// maxBlobAddress is more bytes than a BlobRef takes. A column of equal addresses is
 // stored once and copied to each record.
 const maxBlobAddress = 128
 
@@ -320,7 +321,7 @@ func (p *packer) bytes(b []byte) {
 	p.b = append(p.b, b...)
 }
 
-// unpacker reads what packer wrote; after an error it yields zeros.
+// unpacker decodes the output of packer; after an error it yields zeros.
 type unpacker struct {
 	b   []byte
 	err error
@@ -365,8 +366,8 @@ func (u *unpacker) atMost(most int) int {
 	return int(n)
 }
 
-// count reads how many items of at least so many bytes follow: never more than
-// there is room for.
+// count reads the number of items of at least least bytes each: never more than the
+// remaining bytes can have.
 func (u *unpacker) count(least int) uint64 {
 	n := u.uint()
 	if n > uint64(len(u.b)/least) {
@@ -388,8 +389,8 @@ func (u *unpacker) take(n uint64) []byte {
 	return b
 }
 
-// Reaches returns the last sequence that a segment holds or a floor names, unless that can't
-// be read.
+// Reaches returns the last sequence that a segment has or a floor names; readable is
+// false if that can't be decoded.
 func Reaches(m Message) (last uint64, readable bool) {
 	if n, err := strconv.ParseUint(string(m.Data), 10, 64); err == nil {
 		return n, true
@@ -400,9 +401,9 @@ func Reaches(m Message) (last uint64, readable bool) {
 	return 0, false
 }
 
-// Take returns the segment after s, which is at a place, with the first of these records: as many
-// as fill it, or all of them if all is set and they are fewer. If before is set, no record may be
-// later. It returns nil if there is none to be written.
+// Take returns the segment after s, whose sequence in the stream is at, with the first of
+// these records: as many as fill it, or all of them if all is set and they are fewer. If
+// before is set, no record may be later. It returns nil if there is no segment to write.
 func (s *Segment) Take(at uint64, records []Stored, before time.Time, all bool) *Segment {
 	n, size, full := 0, 0, false
 	for n < len(records) && !full {

@@ -44,7 +44,7 @@ func aSegment() *Segment {
 	return s
 }
 
-func TestSegmentsComeBackAsTheyWere(t *testing.T) {
+func TestSegmentsAreDecodedUnchanged(t *testing.T) {
 	want := aSegment()
 	b, err := want.Pack()
 	require.NoError(t, err)
@@ -53,8 +53,8 @@ func TestSegmentsComeBackAsTheyWere(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestSegmentsOfVersion1AreRead: what is in the file was packed by the version before columns.
-// It is never written again.
+// TestSegmentsOfVersion1AreRead: the file was packed by the version before columns. It is
+// never written again.
 func TestSegmentsOfVersion1AreRead(t *testing.T) {
 	b, err := os.ReadFile("testdata/segment.v1")
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestSegmentsOfVersion1AreRead(t *testing.T) {
 	require.Equal(t, aSegment(), got)
 }
 
-// TestSegmentsOfVersion2AreRead: today's form is frozen, too.
+// TestSegmentsOfVersion2AreRead: the present form can't change either.
 func TestSegmentsOfVersion2AreRead(t *testing.T) {
 	b, err := os.ReadFile("testdata/segment.v2")
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestASegmentOfALaterVersionIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "not a segment of version 1 or 2")
 }
 
-// unusual are payloads that no codec of helixd writes, and those that are just not cut.
+// unusual are payloads that no codec of helixd writes, and some that are just not cut.
 var unusual = []string{
 	"", "{}", "[]", "null", "-", "{", `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,}`, `{"a":1}}`, `{"a":1} `, ` {"a":1}`, `{ "a": 1, "b" :"c"}`,
 	"\x00", "\x01", "{\"a\x00\":1}", "{\"a\":\"\x00\x01\"}", "\xff\xfe", "{\"a\":\xff}", "not JSON",
@@ -114,7 +114,7 @@ func requireSame(t *testing.T, want *Segment) {
 	require.Equal(t, want, got)
 }
 
-func TestUnusualPayloadsComeBackAsTheyWere(t *testing.T) {
+func TestUnusualPayloadsAreDecodedUnchanged(t *testing.T) {
 	for _, payload := range unusual {
 		requireSame(t, payloadsOf(payload))
 		requireSame(t, payloadsOf(payload, `{"a":1}`, payload, payload+payload))
@@ -128,7 +128,7 @@ func TestUnusualPayloadsComeBackAsTheyWere(t *testing.T) {
 	requireSame(t, payloadsOf(append(forms, forms...)...))
 }
 
-// TestASegmentThatUnpacksToTooMuchIsDamaged: a few bytes can't take all memory.
+// TestASegmentThatUnpacksToTooMuchIsDamaged: a few bytes can't use all memory.
 func TestASegmentThatUnpacksToTooMuchIsDamaged(t *testing.T) {
 	b, err := payloadsOf(slices.Repeat([]string{"x"}, maxSegmentRecords)...).Pack()
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestASegmentThatUnpacksToTooMuchIsDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "too many")
 }
 
-// apart returns what is before the compressed part of a segment, and that part.
+// apart returns the part of a segment before the compressed one, and the compressed one.
 func apart(t testing.TB, b []byte) (head, columns []byte) {
 	u := unpacker{b: b[1 : len(b)-4]}
 	u.head()
@@ -160,8 +160,7 @@ func checked(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// FuzzUnpack: whatever bytes carry a right checksum, unpacking ends and does
-// not panic.
+// FuzzUnpack: unpacking any bytes with a correct checksum ends without a panic.
 func FuzzUnpack(f *testing.F) {
 	for _, name := range []string{"testdata/segment.v1", "testdata/segment.v2"} {
 		b, err := os.ReadFile(name)
@@ -181,7 +180,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// FuzzUnpackColumns is FuzzUnpack of what is compressed.
+// FuzzUnpackColumns is FuzzUnpack for the compressed part.
 func FuzzUnpackColumns(f *testing.F) {
 	b, err := os.ReadFile("testdata/segment.v2")
 	require.NoError(f, err)
@@ -200,7 +199,7 @@ func FuzzUnpackColumns(f *testing.F) {
 	})
 }
 
-// FuzzPayloads: payloads come back byte for byte.
+// FuzzPayloads: payloads are decoded byte for byte.
 func FuzzPayloads(f *testing.F) {
 	for _, payload := range unusual {
 		f.Add([]byte(payload), []byte(`{"type":"text_delta","delta":"a","timestamp":1}`))
@@ -210,9 +209,9 @@ func FuzzPayloads(f *testing.F) {
 	})
 }
 
-// TestASegmentIsNoLargerInMemoryThanItTells: one record takes some bytes of
-// it at least, whatever number of them it claims.
-func TestASegmentIsNoLargerInMemoryThanItTells(t *testing.T) {
+// TestASegmentIsNoLargerInMemoryThanItsBytesAllow: each record takes at least some bytes
+// of the segment, whatever number of records it claims.
+func TestASegmentIsNoLargerInMemoryThanItsBytesAllow(t *testing.T) {
 	const size = 1 << 20
 	p := packer{b: []byte{segmentVersion1}}
 	for range 5 { // index, previous, directory, earlier

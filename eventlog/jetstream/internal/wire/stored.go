@@ -11,21 +11,22 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Stored is a record as it lies in the log or in a segment.
+// Stored is a record as it is stored in the log or in a segment.
 type Stored struct {
 	eventlog.Record
-	// Previous is the sequence of the session's record before this one, 0 if
-	// it is the first. Only messages that helixd did not write are not linked.
+	// Previous is the sequence of the session's record before this one, 0 if it is the
+	// first. Messages that helixd did not write are not linked.
 	Previous uint64
 	Linked   bool
-	// Blob tells where the payload really is; empty: it is here.
+	// Blob is the address of the real payload; empty: the payload is here.
 	Blob string
-	// Since is headerSince.
+	// Since is HeaderSince.
 	Since string
 }
 
-// RecordOf reads a stored message. One that helixd did not write (no
-// envelope) becomes a record of an empty kind, which folds park.
+// RecordOf decodes a stored message. A message that helixd did not write (no envelope)
+// becomes a record with an empty kind, which folds park. It fails if the message has no
+// sequence.
 func RecordOf(h nats.Header, data []byte) (Stored, error) {
 	seq, err := strconv.ParseUint(First(h, HeaderSequence), 10, 64)
 	if err != nil {
@@ -35,7 +36,7 @@ func RecordOf(h nats.Header, data []byte) (Stored, error) {
 	return StoredAt(First(h, HeaderSubject), seq, at, h, data), nil
 }
 
-// StoredAt is recordOf where the headers don't tell the place.
+// StoredAt is RecordOf for headers without a sequence and a time.
 func StoredAt(subject string, seq uint64, at time.Time, h nats.Header, data []byte) Stored {
 	r := Stored{
 		Record: eventlog.Record{Sequence: seq, Time: at, Entry: eventlog.Entry{Envelope: envelopeOf(subject, h), Payload: data}},
@@ -53,10 +54,10 @@ func StoredAt(subject string, seq uint64, at time.Time, h nats.Header, data []by
 	return r
 }
 
-// previousOf tells which record a message was appended behind. JetStream
-// keeps the comparison that stood on an append's first message; the others of
-// the append were stored right behind it, in one atomic batch. So every record
-// of helixd's names its predecessor, and a missing one is seen.
+// previousOf returns the record after which a message was appended. JetStream keeps the
+// comparison that was in the first message of an append; the others of the append were
+// stored right after it, in one atomic batch. So every record of helixd names its
+// predecessor, and a missing one is noticed.
 func previousOf(h nats.Header, seq uint64) (previous uint64, linked bool) {
 	for _, name := range []string{HeaderPrevious, HeaderExpectedLast} {
 		if v := First(h, name); v != "" {
@@ -86,8 +87,8 @@ func First(h nats.Header, name string) string {
 	return ""
 }
 
-// Same compares what readers see, but for the time: a sealed record may have
-// that of its acknowledgement.
+// Same compares what readers see, without the time: a sealed record may have the time of
+// its acknowledgement.
 func Same(a, b Stored) bool {
 	return a.Sequence == b.Sequence && a.Envelope == b.Envelope && a.Blob == b.Blob &&
 		a.Linked == b.Linked && bytes.Equal(a.Payload, b.Payload)
