@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
-// Hooks are told of what a run does, and may keep notes in its state.
+// Hooks are notified of what a run does, and may keep notes in its state.
 func ExampleHooks() {
 	type state struct {
 		Tools []string `json:"tools"`

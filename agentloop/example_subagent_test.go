@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
-// An agent that hands a task to another one. What that one does comes in the
-// same stream, under a session id of its own.
+// An agent that hands a task to another one. The other one's chunks come in the same
+// stream, under its own session id.
 func ExampleSubAgent() {
 	call := func(id, name, args string) scripted.Turn {
 		return scripted.Turn{ToolCalls: []scripted.Call{{ID: id, Name: name, Arguments: json.RawMessage(args)}}}

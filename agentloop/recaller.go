@@ -16,8 +16,8 @@ const (
 	// MaxRecalledText is how much text they have together, in bytes: what
 	// doesn't fit is left out.
 	MaxRecalledText = 64 << 10
-	// MaxRecallQuery is how much of what the user has said is asked with, in
-	// bytes.
+	// MaxRecallQuery bounds the part of the user's message with which memories are looked
+	// up, in bytes.
 	MaxRecallQuery = 8 << 10
 )
 

@@ -97,7 +97,7 @@ func publish(t *testing.T, srv *embed.Server, text string) {
 		ctx, cancel := context.WithTimeout(t.Context(), try)
 		defer cancel()
 		_, err := js.Publish(ctx, "s", []byte(text), natsjs.WithMsgID(text))
-		assert.NoError(c, err) // is told if it is the last one
+		assert.NoError(c, err) // is reported if it is the last one
 	}, patience, 50*time.Millisecond)
 }
 

@@ -150,7 +150,7 @@ func TestListen(t *testing.T) {
 	nc.Close()
 	srv.Stop()
 	_, err = nats.Connect(srv.ClientURL())
-	require.Error(t, err, "nobody listens behind Stop")
+	require.Error(t, err, "no one listens after Stop")
 }
 
 func TestStartErrors(t *testing.T) {

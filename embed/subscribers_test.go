@@ -174,7 +174,7 @@ func TestSubscriberExpires(t *testing.T) {
 	select {
 	case <-closed:
 	case <-time.After(time.Minute):
-		require.Fail(t, "it goes on")
+		require.Fail(t, "it continues")
 	}
 	require.False(t, time.Now().Before(right.ExpiresAt))
 	require.ErrorIs(t, <-errs, nats.ErrAuthExpired)

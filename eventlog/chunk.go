@@ -317,8 +317,8 @@ type (
 // have others.
 const (
 	DiscardFailure   = "failure"   // the model call failed, or the run did
-	DiscardInterrupt = "interrupt" // somebody interrupted the run
-	DiscardAbort     = "abort"     // somebody aborted the run
+	DiscardInterrupt = "interrupt" // the run was interrupted
+	DiscardAbort     = "abort"     // the run was aborted
 	DiscardCrash     = "crash"     // the process that drove the run stopped or died
 	DiscardRollback  = "rollback"  // the session went back to before the step, or into it
 	DiscardSupersede = "supersede" // another run of the session took over

@@ -162,7 +162,7 @@ func TestWhoGivesUpBeforeAnythingIsSentTakesNothingOfOthers(t *testing.T) {
 		one := later(func() error { return d.Append(t.Context(), logtest.Text("s", "one;")) })
 		two := later(func() error { return d.Append(ctx, logtest.Text("s", "two;")) })
 		require.NoError(t, d.Write(t.Context(), logtest.Text("s", "three;")))
-		d.gate.Shut() // the gate refuses whoever leaves before it
+		d.gate.Shut() // the gate refuses a caller that leaves before it
 		synctest.Wait()
 		require.Equal(t, "in flight;", d.text())
 		cancel()
@@ -365,7 +365,7 @@ func TestStopEndsTheWriter(t *testing.T) {
 	}
 }
 
-// An observer is told of a record before the call that wrote it returns.
+// An observer receives a record before the call that wrote it returns.
 func TestObservedBeforeReturn(t *testing.T) {
 	var seen []string
 	d := newDesk(t, eventlog.WriterOptions{Observe: func(r eventlog.Record) { seen = append(seen, r.Type) }})

@@ -62,8 +62,8 @@ func TestAnEntrysValueIsWhatItsPayloadDecodesTo(t *testing.T) {
 	}
 }
 
-// TestAnEntryIsItsOwn: neither the chunk that it was made of nor a payload that is put
-// in place of its own shows in another's.
+// TestAnEntryIsItsOwn: neither the chunk from which it was made nor a payload that
+// replaces its own affects another entry.
 func TestAnEntryIsItsOwn(t *testing.T) {
 	text, raw := &eventlog.TextDelta{Delta: "a", Base: base}, []byte(`{"a":1}`)
 	delta := entryOf(t, text)

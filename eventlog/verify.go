@@ -142,7 +142,7 @@ func (c *recordChecker) checkWriter(r Record) {
 	w, known := c.writers[r.Writer]
 	switch {
 	case known && r.Ordinal == w.ordinal+1, !known && r.Ordinal == 1:
-	case !known && r.Ordinal > 0 && (c.trimmed || r.Origin != Origin{}): // its first ones were left behind
+	case !known && r.Ordinal > 0 && (c.trimmed || r.Origin != Origin{}): // its first records were removed or not imported
 	case !known:
 		c.tell(r, FoundOrdinal, "writer %q begins with its record %d", r.Writer, r.Ordinal)
 	case r.Ordinal <= w.ordinal:

@@ -16,7 +16,6 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
-	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -118,7 +117,7 @@ func TestChunksRefusesBadOnes(t *testing.T) {
 		{"invalid UTF-8", good + "\n\n" + strings.Replace(good, "good", "\xff", 1), 400, "INVALID_REQUEST", `{"index":1}`},
 		{"an array in an array", "[" + good + ",[" + good + "]]", 400, "INVALID_REQUEST", `{"index":1}`},
 		{"an open array", "[" + good, 400, "INVALID_REQUEST", ""},
-		{"behind the array", "[" + good + "]" + good, 400, "INVALID_REQUEST", ""},
+		{"after the array", "[" + good + "]" + good, 400, "INVALID_REQUEST", ""},
 		{"a comma too many", "[" + good + ",]", 400, "INVALID_REQUEST", ""},
 		{"unknown type", good + "\n" + strings.Replace(good, "text_delta", "text_omega", 1), 400, "INVALID_REQUEST", `{"index":1,"field":"type"}`},
 		{"unknown field", strings.Replace(good, `"delta"`, `"x":1,"delta"`, 1), 400, "INVALID_REQUEST", `{"index":0,"field":"x"}`},
@@ -176,7 +175,6 @@ func (a *testAPI) tooMuchWork(session string) {
 }
 
 func TestChunksThatAreTooMuchWork(t *testing.T) {
-	testkit.Sequential(t)
 	t.Parallel()
 	a := newAPI(t)
 	a.tooMuchWork("s")

@@ -13,8 +13,8 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// TestBodiesOfEveryRoute: a body must say how long it is, and not be too long.
-// Who may not do what it is for is told only that, whatever the body is.
+// TestBodiesOfEveryRoute: a body must state its length, and not be too long. A caller
+// without the right gets only that error, whatever the body is.
 func TestBodiesOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, limitedTo("mine", "yours"), func(o *httpapi.Options) {

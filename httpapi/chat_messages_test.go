@@ -114,7 +114,7 @@ func TestChatPartialHistory(t *testing.T) {
 	s.until("[DONE]")
 	require.Equal(t, []string{"msg-0", "msg-1"}, ids(replaying.history("/chat/s/messages")))
 
-	// Whoever opens a page that waits sees what there is to answer.
+	// A page that is opened while the session waits shows what to answer.
 	replaying.chat(says("ask", "asker", "go"))
 	shown := replaying.history("/chat/ask/messages").Messages[1]
 	asked := shown.Parts[len(shown.Parts)-1]

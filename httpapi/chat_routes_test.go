@@ -48,7 +48,8 @@ func TestChatReconnect(t *testing.T) {
 		}
 	}
 
-	// What has ended meanwhile is still told to who says where they were, once.
+	// The end of a turn meanwhile is still sent, once, to a client that states its
+	// position.
 	require.Equal(t, 204, a.get("/chat/s/stream").status)
 	rest := a.get("/chat/s/stream", "X-Resume-From-Sequence", position)
 	require.Equal(t, 200, rest.status)

@@ -145,8 +145,8 @@ func TestAQuestionBehindTheEnd(t *testing.T) {
 	}, within, time.Millisecond)
 }
 
-// TestTwoPagesAnswer: each answers one of two calls; the second one is told of
-// the first one's answer.
+// TestTwoPagesAnswer: each answers one of two calls; the second one is notified of the
+// first one's answer.
 func TestTwoPagesAnswer(t *testing.T) {
 	t.Parallel()
 	a := newChat(t, talkers())
@@ -217,7 +217,7 @@ func (s sourcing) Generate(ctx context.Context, r model.Request, emit func(model
 	return s.gatedModel.Generate(ctx, r, emit)
 }
 
-// TestSourcesOfAnUnfinishedMessage are where they were told, among the text.
+// TestSourcesOfAnUnfinishedMessage: sources are where they were emitted, among the text.
 func TestSourcesOfAnUnfinishedMessage(t *testing.T) {
 	t.Parallel()
 	a := newChat(t, []agentloop.Agent{{Name: "a", Model: sourcing{gatedModel{make(chan struct{})}}}})

@@ -240,8 +240,8 @@ func TestStoppedChats(t *testing.T) {
 	}
 }
 
-// TestAClientOfACrashedRunResyncs: who saw what a crash has truncated is told, and
-// is equal to everybody else when it has loaded the snapshot.
+// TestAClientOfACrashedRunResyncs: a client that has seen chunks which a crash has
+// truncated is notified, and equals every other client once it has loaded the snapshot.
 func TestAClientOfACrashedRunResyncs(t *testing.T) {
 	t.Parallel()
 	log := newLog(t)

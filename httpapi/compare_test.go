@@ -66,8 +66,7 @@ func (a *testAPI) compare(query string) comparison {
 	return c
 }
 
-// counters are agents that note in their state what they were told, one step a
-// call.
+// counters are agents that record in their state what they received, one step a call.
 func counters() []agentloop.Agent {
 	type state struct {
 		Noted []string `json:"noted"`
@@ -137,7 +136,7 @@ func TestCompareWithAFork(t *testing.T) {
 	require.Equal(t, []int64{11, 21, 31}, turns)
 	require.Equal(t, []int64{10, 20, 30}, prompts)
 	require.NotEmpty(t, c.B.Steps)
-	require.Equal(t, 2, c.B.Steps[0].Step, "it goes on where it was forked")
+	require.Equal(t, 2, c.B.Steps[0].Step, "it continues where it was forked")
 
 	// A fork of the fork is not one of the first.
 	require.Equal(t, 200, a.post("/sessions/f/fork", `{"sessionId":"g"}`).status)
@@ -231,8 +230,8 @@ func TestCompareRefusals(t *testing.T) {
 	require.Equal(t, "GET, HEAD", a.post("/compare", "{}").header.Get("Allow"))
 }
 
-// TestCompareWhatIsLeft: the steps of records that retention has removed are
-// gone with them; the rest is told.
+// TestCompareWhatIsLeft: the steps of records that retention has removed are missing; the
+// others are shown.
 func TestCompareWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	log := newLog(t).(*jetstream.Log)

@@ -131,8 +131,9 @@ func TestPagesOfConfiguredOrigins(t *testing.T) {
 	require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
 }
 
-// TestEveryOrigin: any page may use the server with its own token. What a
-// browser adds by itself does not count, whoever takes it for authentication.
+// TestEveryOrigin: any page may use the server with its own token. Credentials that a
+// browser adds by itself do not count, even if a server would accept them as
+// authentication.
 func TestEveryOrigin(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Origins = []string{"*"}

@@ -78,7 +78,8 @@ func TestDebuggerIsSelfContained(t *testing.T) {
 	}
 }
 
-// TestDebuggerIsKept: a browser that has a file is told only that it has it.
+// TestDebuggerIsKept: a browser that has a file receives only the status that it is
+// current.
 func TestDebuggerIsKept(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	for _, target := range []string{"/", "/debugger/app.js"} {

@@ -39,7 +39,7 @@ func TestAnErasedSessionIsNotFoundAnywhere(t *testing.T) {
 	require.Equal(t, 200, got.status)
 	require.JSONEq(t, `{"sessionId":"s","pending":false,"forks":[]}`, got.body)
 
-	for attached.Scan() { // whoever was attached is let go
+	for attached.Scan() { // attached clients are disconnected
 		require.NotContains(t, attached.Text(), "event: end")
 	}
 	for _, path := range []string{
@@ -52,8 +52,8 @@ func TestAnErasedSessionIsNotFoundAnywhere(t *testing.T) {
 	require.Equal(t, 200, a.get("/sessions/other/state").status)
 }
 
-// An erasure that broke off after its fence: whoever would write is told at
-// once, and nobody waits until a deadline.
+// An erasure that was interrupted after its fence: writers get an error at once, and none
+// waits until a deadline.
 func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
 	t.Parallel()
 	log, nc := newLogAndConn(t)

@@ -110,8 +110,7 @@ type fuzzWorld struct {
 	logs *logs // of errors
 }
 
-// inFuzzWorld calls f in a bubble with a fresh server. It fails if that leaves
-// a goroutine behind.
+// inFuzzWorld calls f in a bubble with a fresh server. It fails if a goroutine is left.
 func inFuzzWorld(t *testing.T, f func(w *fuzzWorld)) {
 	records, err := fuzzRecords()
 	require.NoError(t, err)

@@ -391,7 +391,7 @@ func (s *stream) rest() (seqs []uint64, texts []string, end sseEvent) {
 			for after.comment == "heartbeat" { // one that was due while the stream was being closed
 				after, err = s.event()
 			}
-			require.ErrorIs(s.t, err, io.EOF, "the stream is closed behind %s", e.name)
+			require.ErrorIs(s.t, err, io.EOF, "the stream is closed after %s", e.name)
 			return seqs, texts, e
 		}
 		seq, text := chunkOf(s.t, e)

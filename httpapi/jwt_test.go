@@ -88,7 +88,7 @@ func TestKeysChange(t *testing.T) {
 	expect(500, 500)
 	require.Equal(t, "internal error", a.get("/sessions", fresh...).failed(t, 500, api.CodeInternalError).Error)
 	require.Contains(t, a.logs.String(), "the key set is not a JSON Web Key Set")
-	require.Equal(t, 401, a.get("/sessions").status, "who shows nothing is told that")
+	require.Equal(t, 401, a.get("/sessions").status, "a caller without credentials gets that answer")
 	require.NoError(t, os.Remove(file))
 	later()
 	expect(500, 500)

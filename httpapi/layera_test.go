@@ -264,7 +264,7 @@ func TestLayerAAnswers(t *testing.T) {
 	require.NotContains(t, a.logs.String(), "ERROR")
 }
 
-// TestLayerAStopsWithinADeadline: what does not stop in time is told so.
+// TestLayerAStopsWithinADeadline: what does not stop in time is reported.
 func TestLayerAStopsWithinADeadline(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/interrupt", "/abort"} {

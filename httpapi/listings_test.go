@@ -20,13 +20,13 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// behind is how fresh rows are that can't keep up.
+// behind is the freshness of rows that can't keep up.
 var behind = readmodel.Fresh{Lag: 7, Rebuilding: true, Problem: "open /secret/readmodels.db: the disk is full"}
 
-// toldBehind is what callers are told of it.
+// toldBehind is the part of it that callers see.
 var toldBehind = readmodel.Fresh{Lag: 7, Rebuilding: true, Problem: "the read models do not get on; the server's log says why"}
 
-// saidRows answer what they are told to, and remember what they were asked.
+// saidRows answer with given values, and record the queries.
 type saidRows struct {
 	foldedRows
 	fresh readmodel.Fresh
@@ -180,9 +180,8 @@ func TestListingsWithoutReadModels(t *testing.T) {
 	}
 }
 
-// TestListingsScope: what the caller may not see is neither shown nor counted,
-// by no route and whatever it filters by; and whoever can't be judged gets
-// nothing.
+// TestListingsScope: rows that the caller may not see are neither shown nor counted, by
+// any route and with any filter; a caller whose rights can't be determined gets nothing.
 func TestListingsScope(t *testing.T) {
 	var undecided bool
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {

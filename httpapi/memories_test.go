@@ -93,8 +93,8 @@ func TestBadMemories(t *testing.T) {
 	a.post("/memories", tags(eventlog.MaxMemoryTags, eventlog.MaxID)).done(t)
 }
 
-// Whoever may use some sessions only reaches what those remember, and no user's
-// and no agent's memories, whatever these are called.
+// A caller that may use only some sessions reaches only their memories, and no user's or
+// agent's memories, whatever these are called.
 func TestMemoriesOfOthers(t *testing.T) {
 	log := memory.New()
 	a := newAPIOn(t, log, nil, withMemories, func(o *httpapi.Options) {

@@ -111,7 +111,7 @@ func trafficParts(t *testing.T, c *apiChecker) {
 	a.chat(says("t", "echo", "go"))
 }
 
-// trafficChatRefused: what chats refuse of their own.
+// trafficChatRefused: errors of chat routes only.
 func trafficChatRefused(t *testing.T, c *apiChecker) {
 	log, nc := newLogAndConn(t)
 	g := gatedModel{make(chan struct{})}

@@ -124,7 +124,7 @@ func TestOutsideSession(t *testing.T) {
 	a.post("/sessions/"+strings.Repeat("x", 257)+"/end", "{}").failed(t, 400, api.CodeInvalidRequest)
 }
 
-// TestOutsideSessionFails: a failure is an error event, whoever asks.
+// TestOutsideSessionFails: a failure is an error event, for every caller.
 func TestOutsideSessionFails(t *testing.T) {
 	a := newAPI(t)
 	a.post(chunksOf("s"), line("s", "x")).appended(t)

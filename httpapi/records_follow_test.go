@@ -215,8 +215,8 @@ func TestFollowRecordsRefuses(t *testing.T) {
 	}
 }
 
-// TestFollowRecordsWhileAllowed: who may not read a session any more is told
-// when it comes back.
+// TestFollowRecordsWhileAllowed: a caller that may not read a session any more gets an
+// error when it comes back.
 func TestFollowRecordsWhileAllowed(t *testing.T) {
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, limitedTo("s"))

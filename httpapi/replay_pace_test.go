@@ -123,8 +123,8 @@ func replays(ctx context.Context, srv *httpapi.Server, query string, takes func(
 	return c
 }
 
-// TestReplayKeepsTime: chunks come at the distances of their records, divided
-// by the speed and cut; facts between them take no time of their own.
+// TestReplayKeepsTime: chunks come at the distances of their records, divided by the
+// speed and bounded; facts between them take no time.
 func TestReplayKeepsTime(t *testing.T) {
 	inTime(t, httpapi.Options{Heartbeat: time.Hour}, func(t *testing.T, log eventlog.Log, srv *httpapi.Server) {
 		writes(t, log, "s", time.Minute, created("s"), text("s", "a"))
@@ -195,8 +195,8 @@ func TestReplayToALateClient(t *testing.T) {
 	})
 }
 
-// TestReplayIsLeft: whatever ends a replay in the middle of a pause ends it at
-// once, and leaves nothing behind: the clock's test sees to that.
+// TestReplayIsLeft: whatever ends a replay in the middle of a pause ends it at once, and
+// leaves nothing: the clock's test checks that.
 func TestReplayIsLeft(t *testing.T) {
 	allow := func(err error) auth.Authenticator {
 		return func(*http.Request, auth.Operation, string) error { return err }
@@ -211,14 +211,14 @@ func TestReplayIsLeft(t *testing.T) {
 		require.Equal(t, []sent{{0, "a"}, {time.Minute, "b"}}, replays(ctx, srv, query, nil).events())
 		require.Equal(t, 90*time.Second, time.Since(began), "the client has left")
 
-		// Nor is it told to who may not hear it any more.
+		// Nor is it sent to a caller that may not read it any more.
 		time.AfterFunc(90*time.Second, func() { assert.NoError(t, srv.Reconfigure(allow(auth.ErrForbidden), nil, nil)) })
 		began = time.Now()
 		require.Equal(t, []sent{{0, "a"}, {time.Minute, "b"}}, replays(t.Context(), srv, query, nil).events())
 		require.Equal(t, 90*time.Second, time.Since(began))
 		require.NoError(t, srv.Reconfigure(allow(nil), nil, nil))
 
-		// What is erased is not told any more.
+		// Erased records are not sent any more.
 		got := replays(t.Context(), srv, query, func(event string) {
 			if event == "b" {
 				_, err := log.Erase(t.Context(), "s")

@@ -297,8 +297,8 @@ func TestScopeListing(t *testing.T) {
 	a.get("/sessions?parentSessionId=alice&parentSessionId=bob", bearer("for alice")...).failed(t, 400, api.CodeInvalidRequest)
 }
 
-// TestScopeOfChildren: sub-agents are reached through their root, by whoever
-// may use that, and under no id of their own.
+// TestScopeOfChildren: a caller that may use a root reaches its sub-agents through the
+// root, and not under their own ids.
 func TestScopeOfChildren(t *testing.T) {
 	t.Parallel()
 	children := []string{"alice-sub-task", "alice-sub-x", "bob-sub-task"}
@@ -358,7 +358,7 @@ func TestScopeOfChildren(t *testing.T) {
 	})
 	require.Equal(t, before, a.contents())
 
-	// Who may use a child's id as a session has one of its own under it.
+	// A caller that may use a child's id as a session has its own session under it.
 	body := `{"sessionId":"alice-sub-task","agentType":"writer","message":"hi"}`
 	require.Equal(t, 200, a.post("/start", body, bearer("for alice-sub-task")...).status)
 	a.stream("/sse?sessionId=alice-sub-task", bearer("for alice-sub-task")...).rest()

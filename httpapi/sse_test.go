@@ -167,8 +167,8 @@ func TestStreamTruncatedUnderReader(t *testing.T) {
 	}
 }
 
-// TestStreamRolledBackIntoAnEndedTurn: whoever is attached to the turn that is
-// taken back is told that the one before had ended.
+// TestStreamRolledBackIntoAnEndedTurn: a client that is attached to a turn that is rolled
+// back is notified that the turn before had ended.
 func TestStreamRolledBackIntoAnEndedTurn(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -189,8 +189,7 @@ func TestStreamRolledBackIntoAnEndedTurn(t *testing.T) {
 	require.Contains(t, end.data, `"output":1`)
 }
 
-// TestStreamEndings: whoever is attached and whoever comes later is told the
-// same.
+// TestStreamEndings: attached clients and later ones receive the same.
 func TestStreamEndings(t *testing.T) {
 	t.Parallel()
 	interrupted := func(s string) []eventlog.Entry {
@@ -323,7 +322,7 @@ func TestStreamEndsWithServer(t *testing.T) {
 	a.srv.Close()
 	farewell, err := s.event()
 	require.NoError(t, err)
-	require.Regexp(t, "^[0-9]{3,4}$", farewell.retry, "each comes back at a time of its own")
+	require.Regexp(t, "^[0-9]{3,4}$", farewell.retry, "each comes back at a different time")
 	_, err = s.event()
 	require.ErrorIs(t, err, io.EOF, "no end event: reconnect")
 	a.get("/sse?sessionId=s").failed(t, 503, api.CodeUnavailable)

@@ -22,7 +22,7 @@ func TestStateAt(t *testing.T) {
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).status)
 	a.stream("/sse?sessionId=s").rest()
 	a.append("other", text("other", "a gap"))
-	a.append("s", fact("s", &eventlog.UserMessage{Content: "behind the gap", FactBase: factBase("s")}))
+	a.append("s", fact("s", &eventlog.UserMessage{Content: "after the gap", FactBase: factBase("s")}))
 	head, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
 	tree := new(projector.Tree)

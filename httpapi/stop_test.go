@@ -88,8 +88,8 @@ func TestStopWithoutALiveRun(t *testing.T) {
 	_, end := a.wait("s0")
 	require.Contains(t, end.data, `"output":"removed"`)
 
-	// Nobody drives what a crash has left behind, and what others produce is
-	// nobody's run.
+	// No node drives runs that a crash has left, and chunks of outside producers belong
+	// to no run.
 	a.append("dead", fact("dead", &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase("dead")}), requested("dead", "run-1"))
 	require.Equal(t, 200, a.post("/interrupt", `{"sessionId":"dead"}`).status)
 	require.Equal(t, interrupted, a.status("dead").Status)

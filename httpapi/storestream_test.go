@@ -76,7 +76,7 @@ func (s *stream) storeRest() (seqs []uint64, texts []string, last storeEvent) {
 		}
 		require.Contains(s.t, []string{"end", "fail"}, e.Type)
 		_, err := s.event()
-		require.ErrorIs(s.t, err, io.EOF, "the stream is closed behind it")
+		require.ErrorIs(s.t, err, io.EOF, "the stream is closed after it")
 		return seqs, texts, e
 	}
 }
@@ -150,8 +150,8 @@ func TestStoreStreamCursors(t *testing.T) {
 	require.Equal(t, "GET, HEAD", a.post(storeTarget("s"), "{}").header.Get("Allow"))
 }
 
-// TestStoreStreamPauses: a pause is told and ends nothing; an end ends the
-// stream; a new turn continues with it.
+// TestStoreStreamPauses: a pause is sent and ends nothing; an end ends the stream; a new
+// turn continues with it.
 func TestStoreStreamPauses(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -166,7 +166,7 @@ func TestStoreStreamPauses(t *testing.T) {
 	a.append("s", fact("child", &eventlog.StreamEnd{StreamID: "child", Timestamp: 1}), text("s", "while it waits"))
 	require.Equal(t, []string{"while it waits"}, s.storeChunks(1), "a second pause is no change, and a child's end not the root's")
 	fresh := a.stream(storeTarget("s"))
-	require.Equal(t, []string{"a", "while it waits"}, fresh.storeChunks(2), "what is over is not told")
+	require.Equal(t, []string{"a", "while it waits"}, fresh.storeChunks(2), "a finished turn is not sent")
 	require.NoError(t, streams.ResumeStream(a.ctx(), "s"))
 	a.append("s", fact("s", &eventlog.StreamPaused{FactBase: factBase("s")}), requested("s", "run-2"), text("s", "b"))
 	for _, s := range []*stream{s, fresh} {
@@ -199,8 +199,8 @@ func TestStoreStreamPauses(t *testing.T) {
 	require.NotContains(t, a.logs.String(), "ERROR")
 }
 
-// TestStoreStreamTruncated: whoever is attached is told what a clean-up has
-// truncated, and gets what survives; a client that comes later gets only that.
+// TestStoreStreamTruncated: an attached client is notified of what a clean-up has
+// truncated, and gets the rest; a client that comes later gets only the rest.
 func TestStoreStreamTruncated(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -241,8 +241,8 @@ func TestStoreStreamTruncated(t *testing.T) {
 	require.Equal(t, []string{"keep", "survivor"}, texts)
 }
 
-// TestStoreStreamRolledBack: a rollback is told with the steps that it keeps;
-// if it goes back to where the stream had ended, it ends.
+// TestStoreStreamRolledBack: a rollback is sent with the steps that it keeps; if it goes
+// back to where the stream had ended, the stream ends.
 func TestStoreStreamRolledBack(t *testing.T) {
 	t.Parallel()
 	a := newAPIOn(t, newLog(t), waitingAgents())

@@ -96,8 +96,8 @@ func TestSubmitOutcomes(t *testing.T) {
 	require.NotContains(t, a.logs.String(), "ERROR")
 }
 
-// TestSubmitValidates: what no call takes is refused before a session is
-// looked for, and only a server that is told to says why.
+// TestSubmitValidates: a submission that no call accepts is refused before a session is
+// looked for, and only a server that is configured so says why.
 func TestSubmitValidates(t *testing.T) {
 	t.Parallel()
 	log := memory.New()

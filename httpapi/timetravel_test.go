@@ -52,7 +52,7 @@ func TestRollback(t *testing.T) {
 	require.Contains(t, end.data, `"output":"removed"`)
 
 	got = a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.status("s").LatestSequence))
-	require.JSONEq(t, `{"sessionId":"s","rolledBack":false}`, got.body, "nothing is behind it")
+	require.JSONEq(t, `{"sessionId":"s","rolledBack":false}`, got.body, "nothing is after it")
 }
 
 func TestFork(t *testing.T) {

@@ -93,7 +93,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 	_, got := d.get("/sessions/trimmed/state")
 	was, is := trimmed["state"].(map[string]any), got["state"].(map[string]any)
-	require.Greater(t, is["head"], float64(h.ends[0]+restore.SequencesBehind), "behind the others it says who has restored it")
+	require.Greater(t, is["head"], float64(h.ends[0]+restore.SequencesBehind), "after the others is a record of who has restored it")
 	for _, key := range []string{"head", "bytes"} {
 		delete(was, key)
 		delete(is, key)

@@ -139,7 +139,7 @@ func trimmedSession(t *testing.T, dataDir, session string) (floor uint64) {
 	return done.Dropped[session]
 }
 
-// load appends to sessions until it is told to stop.
+// load appends to sessions until it is stopped.
 type load struct {
 	mu     sync.Mutex
 	last   map[string]uint64 // acknowledged

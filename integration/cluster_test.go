@@ -24,7 +24,6 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
-	"github.com/helixd/helixd/integration/testkit"
 )
 
 // clusterSize is how many servers newCluster runs.
@@ -293,7 +292,6 @@ func TestAReplicatedLogSurvivesAServer(t *testing.T) {
 }
 
 func TestContractOfAReplicatedLog(t *testing.T) {
-	testkit.Full(t)
 	t.Parallel() // most of it is waiting
 	idle := make(chan *cluster, 3)
 	for range cap(idle) {
@@ -319,8 +317,8 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 	})
 }
 
-// A leader that was cut off refuses a comparison after what others took since.
-// That is no conflict: nobody is told that a session has gone back.
+// A leader that was cut off refuses a comparison after the others have stored more. That
+// is no conflict: no caller gets the answer that a session has gone back.
 func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
@@ -334,7 +332,7 @@ func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
 	var refused *eventlog.ConflictError
 	require.Eventually(t, func() bool {
 		return errors.As(beyond(t.Context(), log), &refused)
-	}, clusterPatience, time.Millisecond, "a number that nobody was told")
+	}, clusterPatience, time.Millisecond, "a number that no caller received")
 	require.Equal(t, last, refused.Head)
 
 	leader := c.leader("HELIX_LOG_0")

@@ -90,7 +90,7 @@ func reply(text string, calls ...call) modeltest.Stream {
 	return modeltest.Events(events...)
 }
 
-// steps are what an obedient model is told to do: the calls of each step.
+// steps is the input of an obedient model: the calls of each step.
 func steps(all ...[]call) string {
 	text, _ := json.Marshal(all)
 	return string(text)

@@ -29,7 +29,7 @@ const (
 	leastFree = 32 << 20
 )
 
-// smallFolder is a file system of its own. That needs root.
+// smallFolder is a separate file system. That needs root.
 func smallFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,8 +132,8 @@ func (d *daemon) becomes(status int, path string) {
 	}, 2*time.Minute, 20*time.Millisecond, "%s does not become %d", path, status)
 }
 
-// arrived waits until the walker's run is finished, and checks that it went on
-// where it was: nobody claimed it again, and the tool was called once.
+// arrived waits until the walker's run is finished, and checks that it continued where it
+// was: no node claimed it again, and the tool was called once.
 func arrived(t *testing.T, d *daemon, session string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -187,7 +187,7 @@ func TestANodeWithLittleRoomIsReadOnly(t *testing.T) {
 	_, _, answer = d.do("GET", "/status?sessionId=s", "")
 	require.Equal(t, "running", answer["status"])
 	status, _, answer = d.do("DELETE", "/sessions/old", "")
-	require.Equal(t, 200, status, "what makes room goes on: %v", answer)
+	require.Equal(t, 200, status, "requests that free space continue: %v", answer)
 
 	empty()
 	d.becomes(200, "/readyz")

@@ -64,7 +64,7 @@ func TestDocs(t *testing.T) {
 		require.NoError(t, err)
 		caches = append(caches, name+"="+strings.TrimSpace(string(value)))
 	}
-	t.Logf("a network of its own for each page: %v", isolated)
+	t.Logf("a separate network for each page: %v", isolated)
 	skipped, ran := 0, 0
 	for _, page := range readDocs(t) {
 		name := strings.TrimSuffix(page.Name, ".md")

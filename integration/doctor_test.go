@@ -43,7 +43,6 @@ type diagnosis struct {
 // diagnose runs helixd doctor in an empty folder.
 func diagnose(t *testing.T, args ...string) (d diagnosis) {
 	t.Helper()
-	testkit.Slow(t)
 	path, err := binary()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), path, append([]string{"doctor", "--json"}, args...)...)
@@ -176,7 +175,7 @@ func stored(t *testing.T, nc *nats.Conn) map[string]string {
 	return found
 }
 
-// What can't be looked at is told, with what to change, and has another exit
+// Something that can't be checked is reported, with what to change, and has another exit
 // code than a problem that was found.
 func TestDoctorThatCanNotLook(t *testing.T) {
 	t.Parallel()

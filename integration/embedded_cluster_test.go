@@ -234,7 +234,7 @@ func TestThreeNodesFromThreeFiles(t *testing.T) {
 	}
 }
 
-// A node's mistakes are told before it waits for anybody.
+// Errors in a node's configuration are reported before it waits for other nodes.
 func TestClusterRefusals(t *testing.T) {
 	t.Parallel()
 	path, err := binary()

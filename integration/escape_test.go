@@ -132,7 +132,7 @@ func TestEscapes(t *testing.T) {
 	for _, r := range p.records("cell") {
 		size += len(r.Payload)
 	}
-	require.Less(t, size, 4<<20, "of what it was told, and wrote, little is kept")
+	require.Less(t, size, 4<<20, "of its input and output little is kept")
 }
 
 func (p *prisoner) byPaths(t *testing.T) {

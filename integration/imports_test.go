@@ -287,7 +287,7 @@ func TestTopFolders(t *testing.T) {
 	require.NoError(t, err)
 	var got []string
 	for _, e := range entries {
-		// helix-data is what a server started here leaves behind.
+		// helix-data is left by a server that was started here.
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "helix-data" {
 			got = append(got, e.Name())
 		}

@@ -21,14 +21,14 @@ import (
 // incidentFile is what `helixd dev` imports.
 const incidentFile = "../cmd/helixd/internal/demo/incident.ndjson"
 
-var recordIncident = flag.Bool("record-incident", false, "write "+incidentFile+" anew")
+var recordIncident = flag.Bool("record-incident", false, "write "+incidentFile+" again")
 
 // hesitation is how long the person takes to approve, when it is recorded.
 const hesitation = 6 * time.Second
 
 // incident has two nodes play the session demo-incident, of which the first is killed in
-// mid-sentence, and returns the records and the state at the other one. It
-// reports false if the sentence was over before the node was killed.
+// mid-sentence, and returns the records and the state at the other one. It reports false
+// if the sentence was finished before the node was killed.
 func incident(t *testing.T) (records []byte, state map[string]any, inTime bool) {
 	t.Helper()
 	url := newServer(t, "outside", nil).ClientURL()

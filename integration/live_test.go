@@ -17,9 +17,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
-// TestPlainNATSSubscribersSeeTheStream: any NATS client that subscribes to
-// helix.live.> gets the chunks of the SSE stream with the same sequences, and
-// the facts, told apart by the header H.
+// TestPlainNATSSubscribersSeeTheStream: any NATS client that subscribes to helix.live.>
+// gets the chunks of the SSE stream with the same sequences, and the facts, distinguished
+// by the header H.
 func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)

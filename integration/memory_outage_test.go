@@ -85,9 +85,9 @@ func meaning(text string) []float32 {
 	return v
 }
 
-// The embedder goes out in the middle of it all. Whatever is told is kept and
-// found by its words, also after a crash; when the embedder is back, all have
-// their vectors, and each was computed once.
+// The embedder fails in the middle. Everything that users say is stored and found by its
+// words, also after a crash; once the embedder works again, all memories have their
+// vectors, and each was computed once.
 func TestAnEmbeddingOutageLosesNothing(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel() // most of it is waiting

@@ -24,7 +24,6 @@ import (
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
-	"github.com/helixd/helixd/integration/testkit"
 )
 
 // outsideNodes are daemons on a deployment that is not theirs. Their agents are
@@ -95,7 +94,6 @@ const healthyRuns = 20
 // The death of the server that leads the list of runs, or the log, disturbs no
 // run that is healthy: nobody takes one over.
 func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
-	testkit.Slow(t)
 	runs := healthyRuns
 	if s := os.Getenv("HELIX_HEALTHY"); s != "" {
 		var err error
@@ -249,7 +247,7 @@ func startSomewhere(t *testing.T, nodes []*daemon, first int, session string) (r
 	}
 }
 
-// Whoever was told of a write reads it, at whichever node.
+// A client whose write was acknowledged reads it, at any node.
 func TestReadYourWritesAtAnyNode(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)

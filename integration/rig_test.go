@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// rig is a loop on a JetStream log of its own.
+// rig is a loop on its own JetStream log.
 type rig struct {
 	log  eventlog.Log
 	loop *engine.Loop

@@ -57,8 +57,8 @@ func TestServiceManagerIsTold(t *testing.T) {
 	require.Equal(t, 1, err.(*exec.ExitError).ExitCode())
 }
 
-// TestSecondSignalEndsAtOnce: whoever does not want to wait for runs to come to
-// a point where they can stop asks again.
+// TestSecondSignalEndsAtOnce: a second signal ends the daemon without waiting for runs to
+// reach a point where they can stop.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

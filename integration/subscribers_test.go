@@ -449,7 +449,7 @@ func (a *audience) expiry(t *testing.T, url string) {
 	select {
 	case <-closed:
 	case <-time.After(time.Minute):
-		require.Fail(t, "it goes on")
+		require.Fail(t, "it continues")
 	}
 	require.False(t, time.Now().Before(right.ExpiresAt.Add(-time.Second)), "not much too early")
 	require.ErrorIs(t, <-l.errs, nats.ErrAuthExpired)

@@ -135,7 +135,7 @@ func TestTimeTravel(t *testing.T) {
 		require.Zero(t, change.From)
 		require.Len(t, change.Messages, 4)
 
-		require.Equal(t, tail, run("replay", "walk", "--speed", "0"), "told as it was told")
+		require.Equal(t, tail, run("replay", "walk", "--speed", "0"), "printed as before")
 		part := run("replay", "walk", "--speed", "100", "--to", at)
 		require.Contains(t, part, "Let me see where you are.\n")
 		require.NotContains(t, part, "Oslo")

@@ -18,7 +18,7 @@ func (s *Session) suspendCall(r eventlog.Record, f *eventlog.CallSuspended) stri
 	case c == nil:
 		return fmt.Sprintf("call %s is not of the open step", f.ToolCallID)
 	case c.Done, c.Pending != nil && (f.Kind != eventlog.PendingChild || !c.approved()):
-		return fmt.Sprintf("call %s is over or waits", c.ID)
+		return fmt.Sprintf("call %s is finished or waits", c.ID)
 	}
 	if c.Answer != nil {
 		c.Approval, c.Answer = c.Answer, nil

@@ -9,13 +9,13 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/plan"
 )
 
-// SetAgents replaces all agents. Trees that are being driven go on with those
-// with which they were claimed until they are at rest; all others, and those
-// that other nodes hand over, have the new ones. unused is closed when nothing
-// is driven with the old ones any more. An error means that one is
-// ill-defined, as with New, and nothing has changed.
+// SetAgents replaces all agents. Trees that are being driven continue with the agents
+// with which they were claimed until they are idle; all others, and those that other
+// nodes hand over, have the new ones. unused is closed when no tree is driven with the
+// old ones any more. An error means that one of the agents is invalid, as with New, and
+// that nothing has changed.
 //
-// With an [agentloop.Worklist], other nodes are to be told which agents are here now: see
+// With an [agentloop.Worklist], notify other nodes which agents are here now: see
 // worklist.Worklist.Rehost.
 func (l *Loop) SetAgents(agents []agentloop.Agent) (unused <-chan struct{}, err error) {
 	next, err := plan.Compile(agents)

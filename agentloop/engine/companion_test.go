@@ -69,8 +69,8 @@ func TestCompanionToolsReachTheCallersOwnSubAgentsOnly(t *testing.T) {
 	require.Equal(t, 1, state.Get("s-agent-m-sub-k").TurnCount)
 }
 
-// unmoved is a model that continues with its script whatever it is told meanwhile:
-// news of sub-agents come when they come.
+// unmoved is a model that continues with its script regardless of its input: notices of
+// sub-agents arrive at any time.
 type unmoved struct{ model.Model }
 
 func (u unmoved) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {

@@ -18,7 +18,6 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -207,7 +206,6 @@ func goesOn(last, next map[string]any) bool {
 }
 
 func TestDeathAtAnyAppendLeavesTheSameOutcome(t *testing.T) {
-	testkit.Slow(t)
 	calm, log := newWorkload(), memory.New()
 	agent, said := calm.agent(), 0
 	agent.Model = paced{Model: agent.Model, log: log, said: &said}
@@ -307,7 +305,7 @@ func survives(t *testing.T, after int, stored, pace bool, want string, wantConte
 	}
 	require.LessOrEqual(t, executed, 3)
 
-	// A resync is told only if something was truncated.
+	// A resync is sent only if something was truncated.
 	resyncs, markers := 0, 0
 	var records []eventlog.Record
 	for r, err := range store.Read(t.Context(), "s", 0, 0) {

@@ -142,7 +142,7 @@ func (h *household) tool(name string) agentloop.Tool {
 	}}
 }
 
-// memory reminds an agent of what it was told.
+// memory reminds an agent of what it has saved.
 func (h *household) memory(agent string) agentloop.Recaller {
 	return recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
 		h.mu.Lock()

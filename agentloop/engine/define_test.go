@@ -75,7 +75,7 @@ func TestAHandlesStreamEndsWithItsRun(t *testing.T) {
 	types, last := streamed(t, ctx, h, 0)
 	require.Equal(t, "run_paused", types[len(types)-1])
 	again, _ := streamed(t, ctx, h, 0)
-	require.Equal(t, types, again, "it can be read again when the run is over")
+	require.Equal(t, types, again, "it can be read again when the run is finished")
 
 	_, err = g.loop.Submit(ctx, engine.Submission{
 		SessionID: "s", ToolCallID: "call-ask", Kind: "client-tool-result", Result: json.RawMessage(`1`),

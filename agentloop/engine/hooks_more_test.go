@@ -45,7 +45,7 @@ func TestHooksOfARequestGoWithItsRun(t *testing.T) {
 	words := second.until(t, `complete "ok"`)
 	require.Contains(t, words, `resumed awaiting_children continue`)
 	require.Contains(t, words, `child: resumed client_tool continue`)
-	require.Equal(t, before, first.all(), "the first run is over")
+	require.Equal(t, before, first.all(), "the first run is finished")
 }
 
 func TestHooksOfCompanionTools(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// told collects what hooks were told, in their order, as words.
+// told collects the calls of hooks, in their order, as words.
 type told struct {
 	mu    sync.Mutex
 	words []string
@@ -58,7 +58,7 @@ func (o *told) until(t *testing.T, word string) []string {
 		select {
 		case <-more:
 		case <-timeout:
-			require.Fail(t, "never told", "%s in %v", word, words)
+			require.Fail(t, "never notified", "%s in %v", word, words)
 		}
 	}
 }
@@ -159,7 +159,8 @@ func chained(o *told) []agentloop.Tool {
 				<-wait
 			}
 			if end != nil {
-				// The other one may end when this one is on record and told.
+				// The other one may end when this one is recorded and its hook was
+				// called.
 				defer func() {
 					go func() {
 						o.wait("state " + c.ID)

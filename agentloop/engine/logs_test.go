@@ -122,7 +122,7 @@ func TestLogEventsOfAClientTool(t *testing.T) {
 		require.NoError(t, err)
 		_, err = h2.Result(ctx)
 		require.NoError(t, err)
-		require.Equal(t, one(of(h, "client_tool.timeout")), c.named("client_tool.timeout"), "it is told once")
+		require.Equal(t, one(of(h, "client_tool.timeout")), c.named("client_tool.timeout"), "it is logged once")
 	})
 	t.Run("nobody said a word", func(t *testing.T) {
 		clock := newClock()

@@ -244,7 +244,7 @@ func TestStructuredOutput(t *testing.T) {
 			require.Equal(t, strict, tools[i].Strict, "what the provider is asked for")
 		})
 	}
-	t.Run("an invalid one is told to the model", func(t *testing.T) {
+	t.Run("an invalid one is reported to the model", func(t *testing.T) {
 		g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: schema, Model: script(finish(`{"answer":1}`), finish(`{"answer":"1"}`))})
 		g.start("s", "a", "go")
 		state := g.ended("s")
@@ -343,7 +343,7 @@ func TestTooManySteps(t *testing.T) {
 }
 
 func TestModelFailures(t *testing.T) {
-	t.Run("a retryable one is repeated behind a marker", func(t *testing.T) {
+	t.Run("a retryable one is repeated after a marker", func(t *testing.T) {
 		m := &flaky{fail: 2, err: &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true}}
 		g := newRig(t, agentloop.Agent{Name: "a", Model: m})
 		g.start("s", "a", "go")

@@ -147,8 +147,8 @@ func TestWhatHasStreamedIsKeptWhenTheLoopStops(t *testing.T) {
 	})
 }
 
-// Whoever wants a run to stop is heard, also while its model speaks on and on to
-// a slow log: one append of the run is always under way then.
+// A request to stop a run takes effect while its model streams continuously to a slow
+// log: one append of the run is always under way then.
 func TestAStopIsHeardWhileAModelSpeaksToASlowLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 200 * time.Millisecond

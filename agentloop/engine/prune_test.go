@@ -44,8 +44,8 @@ func clearedOn(t *testing.T, s *shelf) (g *rig, clock *atomic.Int64) {
 	return g, clock
 }
 
-// What has expired loses its files, once, and the session tells so. Who continues
-// with it restarts, and is told what a checkpoint lacks.
+// An expired session loses its files, once, and records that. A client that continues it
+// starts with new files, and the model is notified of what a checkpoint lacks.
 func TestASweepRemovesWorkspaces(t *testing.T) {
 	g, s, clock := cleared(t)
 	first := stateOf(t, g.log, "s").Checkpoints[0].ID
@@ -78,9 +78,8 @@ func TestASweepRemovesWorkspaces(t *testing.T) {
 	require.Equal(t, projector.WorkspaceOpen, state.Workspace.Status)
 }
 
-// A session whose workspace was closed continues without its files, though they
-// are still where the node that closed it could not reach them. Its model is
-// told.
+// A session whose workspace was closed continues without its files, even if they still
+// exist where the node that closed it could not reach them. Its model is notified.
 func TestWhatWasClosedNeverComesBack(t *testing.T) {
 	const lost = "the files of the workspace are lost: it is empty now"
 	again := []agentloop.Input{{Content: "again"}}
@@ -95,7 +94,7 @@ func TestWhatWasClosedNeverComesBack(t *testing.T) {
 	}{
 		{"with snapshots", "s", true, false, goOn},
 		{"without", "s", false, false, goOn},
-		{"behind a failure", "s", true, true, goOn},
+		{"after a failure", "s", true, true, goOn},
 		{"in a fork", "f", true, false, func(t *testing.T, g *rig) {
 			_, err := g.loop.TimeTravel.Fork(t.Context(), timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f", Run: true, Messages: again})
 			require.NoError(t, err)

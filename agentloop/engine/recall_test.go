@@ -50,8 +50,8 @@ func (g *rig) recalled(session string) (all []*eventlog.MemoryRecalled) {
 	return all
 }
 
-// The model sees what was recalled before it answers; a later turn has it still
-// and is not told again.
+// The model sees recalled memories before it answers. They stay for later turns and are
+// not added again.
 func TestAnAgentIsRemindedOnce(t *testing.T) {
 	var asked []agentloop.RecallRequest
 	var seen []model.Request
@@ -318,7 +318,7 @@ func (u *unerasable) Erase(ctx context.Context, session string) (eventlog.Erasur
 func TestAnErasureThatBreaksOff(t *testing.T) {
 	for name, which := range map[string]func(string) bool{
 		"before the memories": eventlog.IsMemoryLog,
-		"behind them":         func(session string) bool { return session == "s" },
+		"after them":          func(session string) bool { return session == "s" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &unerasable{Log: memory.New(), which: which}

@@ -250,7 +250,7 @@ func TestAProcessThatDiesLeavesTheRemoteAgentToTheNextOne(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, second.ended("s").Status)
 	pairsOf(t, second.log, "s")
 	require.Equal(t, longAnswer, second.said("s", remoteID))
-	require.Len(t, stateOf(t, there.log, remoteID).Runs, 1, "the remote run went on all the time")
+	require.Len(t, stateOf(t, there.log, remoteID).Runs, 1, "the remote run continued all the time")
 }
 
 func TestARemoteAgentIsInterruptedAndResumedWithItsCaller(t *testing.T) {
@@ -294,7 +294,7 @@ func TestARemoteAgentThatTakesTooLongIsAborted(t *testing.T) {
 	here := newRig(t, there.caller(3*time.Second))
 	here.start("s", "caller", "go")
 	state := here.ended("s")
-	require.Equal(t, projector.SessionCompleted, state.Status, "the model goes on without it")
+	require.Equal(t, projector.SessionCompleted, state.Status, "the model continues without it")
 	require.Equal(t, agentloop.CodeToolTimeout, state.Messages[2].ErrorCode)
 	require.NotContains(t, here.types("s"), "tool_output_error", "it was dispatched")
 	pairsOf(t, here.log, "s")
@@ -322,7 +322,7 @@ func TestAServerThatIsBrokenFailsTheCallOnly(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, agentloop.CodeToolFailed, state.Messages[2].ErrorCode)
-	require.NotContains(t, state.Messages[2].Error, there.url, "addresses are not told")
+	require.NotContains(t, state.Messages[2].Error, there.url, "addresses are not revealed")
 	requireDispatchFailed(t, here)
 	pairsOf(t, here.log, "s")
 }
@@ -390,7 +390,7 @@ func TestARemoteAgentIsAbortedWithItsInterruptedCaller(t *testing.T) {
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
 
-// aborts counts what a transport is told to abort.
+// aborts counts the aborts of a transport.
 type aborts struct {
 	remote.Transport
 	told atomic.Int32

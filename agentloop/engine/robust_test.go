@@ -203,7 +203,7 @@ func TestAMessageBehindTheFinalAnswerIsHeard(t *testing.T) {
 				heard = i
 			}
 		}
-		require.Less(t, heard, last, "after %d: the answer comes behind the message", after)
+		require.Less(t, heard, last, "after %d: the answer comes after the message", after)
 	}
 }
 

@@ -427,7 +427,7 @@ func (te *teller) wait(ctx context.Context, _ *engine.Loop, rest string) (string
 		}
 	}
 	head, _ := te.records(te.t.Context(), te.loop, "")
-	te.t.Fatalf("%s: waited in vain for %s; the log goes on with\n%s", te.id(), rest, head)
+	te.t.Fatalf("%s: waited in vain for %s; the log continues with\n%s", te.id(), rest, head)
 	return "", nil
 }
 
@@ -447,7 +447,7 @@ func (te *teller) rest(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			head, _ := te.records(te.t.Context(), te.loop, "")
-			te.t.Fatalf("%s does not come to rest (driven: %v); the log goes on with\n%s", te.id(), live, head)
+			te.t.Fatalf("%s does not become idle (driven: %v); the log continues with\n%s", te.id(), live, head)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestAMessageThatMeetsTheEndOfTheRunIsAnswered(t *testing.T) {
 			close(log.open)
 			state := second.ended("s")
 			require.Equal(t, s.RunID, state.CurrentRun().RunID)
-			require.NotEqual(t, eventlog.RunRunning, state.CurrentRun().Status, "the run that was asked for has an end of its own")
+			require.NotEqual(t, eventlog.RunRunning, state.CurrentRun().Status, "the requested run has its own end")
 			ends := 0
 			for _, typ := range second.types("s") {
 				if typ == "[run_ended]" {

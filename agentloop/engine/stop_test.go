@@ -61,8 +61,8 @@ func payer(works, tells time.Duration) (a agentloop.Agent, began *atomic.Int32) 
 	}, began
 }
 
-// Whoever takes a run over cuts its tools off: an interrupt lets them come to
-// their end, also if it comes from another process.
+// A process that takes a run over cancels its tools; an interrupt lets them finish, also
+// if it comes from another process.
 func TestAnInterruptFromAnotherProcessLetsAToolComeToItsEnd(t *testing.T) {
 	for name, tool := range map[string]struct{ works, tells time.Duration }{
 		"a silent one":             {works: 8 * time.Minute},

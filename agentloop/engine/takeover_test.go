@@ -192,7 +192,7 @@ func (g *suspensionGate) Append(ctx context.Context, session string, expected ui
 	return g.Log.Append(ctx, session, expected, entries)
 }
 
-// The client answers while the run is about to be suspended, and is told that
+// The client answers while the run is about to be suspended, and the response says that
 // the run continues: then it does.
 func TestAResumeThatMeetsTheSuspensionIsNotLost(t *testing.T) {
 	log := &suspensionGate{Log: memory.New(), reached: make(chan struct{}), open: make(chan struct{})}

@@ -248,7 +248,7 @@ func TestTraceOfATakeover(t *testing.T) {
 	require.Equal(t, []string{"released stopping"}, events(spans["chat"][0]))
 
 	second := newTracedRig(t, log, false, agentloop.Agent{Name: "a", Model: saysWhen("Done.", may)})
-	require.Equal(t, began, second.start("s", "a", "go"), "the run goes on")
+	require.Equal(t, began, second.start("s", "a", "go"), "the run continues")
 	close(may)
 	second.ended("s")
 	run := second.rest("s")["invoke_agent a"]
@@ -352,6 +352,6 @@ func TestTraceIDs(t *testing.T) {
 	require.NotEqual(t, engine.TraceID("s"), engine.TraceID("t"))
 	a, span := engine.TraceIDs{}.NewIDs(t.Context())
 	b, _ := engine.TraceIDs{}.NewIDs(t.Context())
-	require.NotEqual(t, a, b, "spans of nobody's session are in traces of their own")
+	require.NotEqual(t, a, b, "spans without a session are in separate traces")
 	require.True(t, span.IsValid())
 }

@@ -214,7 +214,7 @@ func TestWhatUsageAToolMayRecord(t *testing.T) {
 	g.ended("s")
 	require.ErrorContains(t, <-errs, "reserved")
 	require.Error(t, <-errs)
-	require.Error(t, kept.RecordUsage(t.Context(), "pages", 1), "the call is over")
+	require.Error(t, kept.RecordUsage(t.Context(), "pages", 1), "the call is finished")
 	_, err := g.loop.Usage(t.Context(), "nowhere")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }

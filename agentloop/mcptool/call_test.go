@@ -72,8 +72,8 @@ func TestTheContextsEndCancelsTheRequest(t *testing.T) {
 		eventually(t, "the call has begun", func() bool { return content(dir, "slow") == "started\n" })
 		cancel()
 		require.ErrorIs(t, <-failed, context.Canceled)
-		eventually(t, "the server is told", func() bool { return strings.HasSuffix(content(dir, "slow"), "cancelled\n") })
-		require.Equal(t, before, pid(t, c), "the server goes on")
+		eventually(t, "the server is notified", func() bool { return strings.HasSuffix(content(dir, "slow"), "cancelled\n") })
+		require.Equal(t, before, pid(t, c), "the server continues")
 	})
 }
 

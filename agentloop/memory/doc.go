@@ -30,7 +30,7 @@
 // given as a share of what the first of all rankings would have. Where two fit
 // the same, the newer one is first. What is near by meaning alone must have a
 // cosine of at least Options.MinCosine. An embedder that does not answer within
-// [QuestionTimeout] costs the meaning, not the answer; Found.WordsOnly says so.
+// [QuestionTimeout] costs the ranking by meaning, not the answer: Found.WordsOnly is set.
 // Memories that were forgotten or erased, and that an index which lags still has, are left
 // out, also of listings.
 //

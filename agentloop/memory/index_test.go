@@ -85,7 +85,7 @@ type index struct {
 
 	mu       sync.Mutex
 	behind   bool  // it knows nothing yet
-	anew     bool  // it is made again
+	anew     bool  // it is being rebuilt
 	down     error // it does not answer
 	question readmodel.MemoryQuery
 }

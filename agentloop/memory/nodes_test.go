@@ -25,7 +25,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// node is a manager on JetStream, with an index file of its own.
+// node is a manager on JetStream with its own index file.
 type node struct {
 	*memory.Manager
 	t      *testing.T

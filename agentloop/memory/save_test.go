@@ -53,9 +53,9 @@ func TestASavedMemoryIsFoundAtOnce(t *testing.T) {
 
 func TestAKeyIsSavedOnce(t *testing.T) {
 	for name, set := range map[string]func(*index){
-		"":                    func(*index) {},
-		"the index is behind": func(x *index) { x.behind = true },
-		"the index is down":   func(x *index) { x.down = readmodel.ErrUnavailable },
+		"":                  func(*index) {},
+		"the index lags":    func(x *index) { x.behind = true },
+		"the index is down": func(x *index) { x.down = readmodel.ErrUnavailable },
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := logmemory.New()
@@ -273,7 +273,7 @@ func TestASessionThatIsErasedWhileItSaves(t *testing.T) {
 	}
 }
 
-// lingering is a log an erasure of which leaves bytes behind.
+// lingering is a log whose erasures leave bytes.
 type lingering struct{ *erasing }
 
 func (l lingering) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
@@ -414,7 +414,7 @@ func TestWhatIsGoneBeforeItsTurn(t *testing.T) {
 // TestErasedIsErased: what was under way when a scope was erased does not come
 // back, not even as numbers.
 func TestErasedIsErased(t *testing.T) {
-	for name, again := range map[string]bool{"": false, "and begun anew": true} {
+	for name, again := range map[string]bool{"": false, "and begun again": true} {
 		t.Run(name, func(t *testing.T) {
 			log := logmemory.New()
 			asked, goOn := make(chan struct{}), make(chan struct{})

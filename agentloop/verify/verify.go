@@ -38,7 +38,7 @@ type Result struct {
 
 // Difference is a decision that is another one today.
 type Difference struct {
-	Sequence  uint64 `json:"sequence"`  // of the record that tells the decision
+	Sequence  uint64 `json:"sequence"`  // of the record that shows the decision
 	SessionID string `json:"sessionId"` // of the tree, maybe a sub-agent's
 	AgentType string `json:"agentType"`
 	RunID     string `json:"runId"`

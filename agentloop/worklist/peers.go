@@ -25,7 +25,7 @@ const (
 // word is what a node says of itself, on helix.node.all.
 type word struct {
 	Node     string   `json:"node"`
-	Instance string   `json:"instance"` // tells two processes of one name apart
+	Instance string   `json:"instance"` // distinguishes two processes of one name
 	Agents   []string `json:"agents"`
 	State    state    `json:"state"`
 }
@@ -33,7 +33,7 @@ type word struct {
 type state string
 
 const (
-	stateHello   state = "hello" // has begun, and asks who is there
+	stateHello   state = "hello" // has begun, and asks which nodes are up
 	stateHere    state = "here"
 	stateLeaving state = "leaving" // takes nothing up any more
 	stateGone    state = "gone"    // drives nothing any more

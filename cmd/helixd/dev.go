@@ -39,7 +39,7 @@ func (c devCmd) Run(p *flags.Process) error {
 		if cfg.Chat.DefaultAgent == "" {
 			cfg.Chat.DefaultAgent = demo.Agent
 		}
-		if cfg.NATS.URL == "" { // else the log is somebody's
+		if cfg.NATS.URL == "" { // otherwise the log is an existing deployment's
 			fill = append(fill, func(ctx context.Context, log eventlog.Log) {
 				if err := demo.ImportIncident(ctx, log, cfg.DataDir); err != nil {
 					p.Log.Warn("the demo session can't be imported", eventlog.LogSession, demo.Incident, "error", err)

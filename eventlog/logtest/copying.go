@@ -10,8 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// timeless leaves out of records about when they were stored: what a log packs
-// meanwhile may tell it otherwise.
+// timeless leaves the storage time out of records, since sealing may change it meanwhile.
 func timeless(records []eventlog.Record) []eventlog.Record {
 	for i := range records {
 		records[i].Time = time.Time{}

@@ -100,7 +100,7 @@ func (f *Faulty) Append(ctx context.Context, session string, expected uint64, en
 			return 0, err
 		}
 		f.happened()
-		ctx = context.WithoutCancel(ctx) // the other one is on its way, whoever waits
+		ctx = context.WithoutCancel(ctx) // the other one is under way, even if no caller waits
 	}
 	last, err := f.Log.Append(ctx, session, expected, entries)
 	f.deliver(ctx, func(r request) bool { return r.reordered == r.is(session, entries) })

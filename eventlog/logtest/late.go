@@ -82,7 +82,7 @@ func reordered(t *testing.T, log eventlog.Log) {
 	for i := range 3 {
 		faulty.Next(Reordered)
 		require.NoError(t, w.Append(ctx, Text("s", fmt.Sprint(i)), Text("s", fmt.Sprint(i, "b"))))
-		require.Zero(t, faulty.Release(ctx), "it has arrived behind its retry")
+		require.Zero(t, faulty.Release(ctx), "it has arrived after its retry")
 	}
 	faulty.Next(Reordered, Reordered, LostAnswer)
 	require.NoError(t, w.Append(ctx, Text("s", "3")))
@@ -116,7 +116,7 @@ func foreignBetweenTries(t *testing.T, log eventlog.Log) {
 		}
 	}
 	require.NoError(t, w.Append(ctx, Text("s", "last")))
-	require.Zero(t, faulty.Release(ctx), "nobody waits for a place that somebody else has taken")
+	require.Zero(t, faulty.Release(ctx), "no append waits for a place that another one has taken")
 	requireOwn(t, log, w, append(want, "last")...)
 }
 
@@ -148,7 +148,7 @@ func claimants(t *testing.T, log eventlog.Log) {
 			}
 			require.ErrorIs(t, err, eventlog.ErrSuperseded)
 		}
-		require.Equal(t, 1, won, "exactly one goes on")
+		require.Equal(t, 1, won, "exactly one continues")
 	}
 	require.Equal(t, append([]string{"begin"}, numbered(0, rounds)...), texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
 }

@@ -30,7 +30,7 @@ func (s *life) lifetimes(session string, stored []StoredRecord) (all []*lifetime
 			all = append(all, now)
 		case now == nil: // it arrived late
 		case r.Previous != now.head():
-			s.failf("%s: record %d was stored behind %d, the head was %d", session, r.Sequence, r.Previous, now.head())
+			s.failf("%s: record %d was stored after %d, the head was %d", session, r.Sequence, r.Previous, now.head())
 		case r.Fence:
 			now.fenced = true
 			now, fence = nil, r.Sequence

@@ -107,7 +107,7 @@ func (a *liver) note(format string, args ...any) {
 	a.trace = append(a.trace, fmt.Sprintf("actor %d on node %d: ", a.id, a.node)+fmt.Sprintf(format, args...))
 }
 
-// tell notes the answer of an operation.
+// tell records the answer of an operation.
 func (a *liver) tell(what, session string, err error, args ...any) {
 	a.note("%s %s %v: %v", what, session, args, err)
 }

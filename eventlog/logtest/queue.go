@@ -87,7 +87,7 @@ func gathers(t *testing.T, log eventlog.Log) {
 	require.NoError(t, w.Write(ctx, Text("s", "a")))
 	require.NoError(t, w.Write(ctx, Text("s", "b"), custom("z")))
 	gate.Open()
-	require.NoError(t, w.Append(ctx, Text("s", "end")), "behind all that was written")
+	require.NoError(t, w.Append(ctx, Text("s", "end")), "after all writes")
 	require.Equal(t, []int{1, 1}, gate.Sizes()[:2], "the claim, and what was under way")
 	requireOwn(t, log, w, "first", want.String(), "ab", "end")
 
@@ -132,8 +132,8 @@ func custom(name string) eventlog.Entry {
 	return e
 }
 
-// refusals: the stream's end takes out what must not follow it, and nothing
-// else; whoever has written it, and whenever.
+// refusals: the stream's end refuses what must not follow it, and nothing else,
+// independent of the writer and the time.
 func refusals(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	gate := &Gate{Log: log}
@@ -151,14 +151,14 @@ func refusals(t *testing.T, log eventlog.Log) {
 	head, err := log.Head(ctx, "s")
 	require.NoError(t, err)
 	_, err = log.Append(ctx, "s", head, []eventlog.Entry{
-		Fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}), // by somebody else, between two tries
+		Fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}), // by another writer, between two tries
 	})
 	require.NoError(t, err)
 	gate.Open()
 	require.NoError(t, <-appended)
 	require.NoError(t, <-appended)
 	require.ErrorIs(t, w.Flush(ctx), eventlog.ErrStreamEnded, "what became of a")
-	require.NoError(t, w.Flush(ctx), "it was told")
+	require.NoError(t, w.Flush(ctx), "it was reported")
 	require.NoError(t, w.Append(ctx, Text("s", "b")), "the new turn")
 	requireOwn(t, log, w, "b")
 	ordinal := uint64(0)

@@ -10,8 +10,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// recreation: what somebody knows of an erased session is worth nothing in a
-// new one of its id, though that has no claim yet.
+// recreation: knowledge about an erased session is useless in a new one of its id, though
+// that has no claim yet.
 func recreation(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	w := claim(t, log, "s", "w")
@@ -60,8 +60,7 @@ func (l *recreating) Append(ctx context.Context, session string, expected uint64
 	return l.Log.Append(ctx, session, expected, entries)
 }
 
-// aheadOfHead: nothing of an append can be under way that was refused, so
-// that it is told at once.
+// aheadOfHead: no part of a refused append can be under way, so it is reported at once.
 func aheadOfHead(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	head := append1(t, log, "s", 0, "a")

@@ -96,7 +96,7 @@ type author struct {
 	calls    []*said
 	from     uint64 // where its observation begins
 	observed []uint64
-	epoch    int  // counts the flushes that told what has become of writes
+	epoch    int  // counts the flushes that reported the outcome of writes
 	ended    bool // by its own account
 }
 
@@ -240,7 +240,7 @@ func (a *actor) act(p *author) {
 		}
 	default:
 		if err = p.w.Flush(ctx); err != nil && err == context.Cause(ctx) {
-			break // it has told nothing
+			break // it has reported nothing
 		}
 		for _, c := range p.calls {
 			if err == nil && c.written && c.epoch == p.epoch && c.fate == unknown {
@@ -273,7 +273,7 @@ func (a *actor) produce() {
 	c.fate = fateOf(err)
 }
 
-// claimToken stands for a claim in what an author has said.
+// claimToken represents a claim among an author's calls.
 const claimToken = "claim;"
 
 // checker holds the log against what the callers know.
@@ -300,8 +300,8 @@ func (c *checker) check(authors []*author) {
 	}
 }
 
-// walk checks what holds from record to record: ordinals rise by one, whoever
-// writes holds the last claim, and nobody writes after an end.
+// walk checks what holds from record to record: ordinals rise by one, each writer holds
+// the last claim, and there is no record after an end.
 func (c *checker) walk(authors []*author) {
 	claims := map[string]bool{}
 	for _, p := range authors {
@@ -324,16 +324,16 @@ func (c *checker) walk(authors []*author) {
 			require.Equal(c.t, ordinals[r.Writer], r.Ordinal, "record %d of %s", i, r.Writer)
 		}
 		if claims[r.Writer] {
-			require.Equal(c.t, holder, r.Writer, "record %d is behind another's claim", i)
-			require.False(c.t, status.Refuses(r.Envelope), "record %d is behind the stream's end", i)
+			require.Equal(c.t, holder, r.Writer, "record %d is after another writer's claim", i)
+			require.False(c.t, status.Refuses(r.Envelope), "record %d is after the stream's end", i)
 		}
 		status = status.After(r.Envelope)
 	}
 }
 
-// checkCalls: what an author has in the log are its calls in order, each whole
-// and once; all that were acknowledged, none that were refused, and of writes
-// whose fate was never told none after one that is missing.
+// checkCalls: an author's records in the log are its calls in order, each complete and
+// once. They include all that were acknowledged and none that were refused. Of the writes
+// whose outcome was never reported, none comes after one that is missing.
 func (c *checker) checkCalls(p *author) {
 	rest, missing := c.heard[p.id], map[int]bool{}
 	for i, call := range p.calls {
@@ -351,7 +351,7 @@ func (c *checker) checkCalls(p *author) {
 		require.False(c.t, !there && call.fate == acked, "call %d of %s, %q, was acknowledged and is missing", i, p.id, call.tokens)
 		require.False(c.t, there && call.fate == refused, "call %d of %s, %q, was refused and is there", i, p.id, call.tokens)
 		if call.written && call.fate != refused {
-			require.False(c.t, there && missing[call.epoch], "call %d of %s is behind a hole", i, p.id)
+			require.False(c.t, there && missing[call.epoch], "call %d of %s is after a gap", i, p.id)
 			missing[call.epoch] = missing[call.epoch] || !there
 		}
 	}

@@ -43,7 +43,7 @@ func streamStates(t *testing.T, log eventlog.Log) {
 
 	head, err := log.Head(ctx, "s")
 	require.NoError(t, err)
-	_, err = log.Append(ctx, "s", head, []eventlog.Entry{end}) // by somebody else
+	_, err = log.Append(ctx, "s", head, []eventlog.Entry{end}) // by another writer
 	require.NoError(t, err)
 	require.ErrorIs(t, again.Append(ctx, Text("s", "late")), eventlog.ErrStreamEnded, "whoever has ended it")
 

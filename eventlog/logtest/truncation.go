@@ -182,7 +182,7 @@ func cleanupRanges(t *testing.T, log eventlog.Log) {
 	require.Nil(t, m)
 }
 
-// crowded is a log where somebody else is quicker, a number of times.
+// crowded is a log where another writer is quicker, a number of times.
 type crowded struct {
 	eventlog.Log
 	quicker []func()

@@ -88,7 +88,7 @@ func updates(t *testing.T, log eventlog.Log) {
 	again, err = u.update(ctx, head, false, 0, "d")
 	require.NoError(t, err)
 	require.Equal(t, last, again)
-	require.Equal(t, [2]int{2, 1}, [2]int{u.proposed, u.read}, "or by who reads on")
+	require.Equal(t, [2]int{2, 1}, [2]int{u.proposed, u.read}, "or by a caller that reads further")
 	again, err = u.update(ctx, last, false, 0)
 	require.NoError(t, err)
 	require.Equal(t, last, again)

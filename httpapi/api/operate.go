@@ -68,7 +68,7 @@ type Subscription struct {
 	Subject string           `json:"subject"` // the only one that it may subscribe to
 	URLs    SubscriptionURLs `json:"urls"`
 	JWT     string           `json:"jwt"`
-	Seed    string           `json:"seed"`  // secret: it signs what the server asks of who has the JWT
+	Seed    string           `json:"seed"`  // secret: it signs the server's challenge to the owner of the JWT
 	Creds   string           `json:"creds"` // JWT and Seed, as the text of a .creds file
 	// ExpiresAt is when connections end and no others are taken.
 	ExpiresAt time.Time `json:"expiresAt"`

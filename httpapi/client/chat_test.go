@@ -34,7 +34,7 @@ func TestAChatThatIsCut(t *testing.T) {
 		if p.accepted.Load() == 1 && last == nil {
 			continue // it was not cut
 		}
-		require.ErrorIs(t, last, client.ErrStreamDropped, "cut behind %d bytes", cut)
+		require.ErrorIs(t, last, client.ErrStreamDropped, "cut after %d bytes", cut)
 		require.EqualValues(t, 1, p.accepted.Load(), "going on is the caller's")
 		if len(got) < 3 { // data-stream-resync and start
 			continue

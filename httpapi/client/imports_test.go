@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// Whoever uses the client has no part of the server in the program.
+// A program that uses the client contains no part of the server.
 func TestTheClientHasNoServer(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	require.NoError(t, err)

@@ -67,12 +67,11 @@ func (r RecordRange) query() url.Values {
 	return q
 }
 
-// Records yields records of a session's log, facts included. Unless an error
-// is last, they are all that were asked for. An answer that breaks off is gone
-// on with after the last record; not so without To and Dead, since the head
-// may have moved, and with it what is truncated: that is [ErrStreamDropped]. One
-// that tells neither its length nor its end, as behind a proxy of HTTP/1.0, is
-// [ErrMalformed].
+// Records yields records of a session's log, facts included. Unless an error is last,
+// they are all that were requested. If a connection breaks, Records continues after the
+// last record. It can't do so without To and Dead, since the head may have moved, and
+// with it what is truncated: that is [ErrStreamDropped]. An answer without a length and
+// an end, as through a proxy of HTTP/1.0, is [ErrMalformed].
 //
 // With Follow, what ends it is Limit or an error: what the server refuses, such
 // as NOT_FOUND once the session is erased, the cause of a ctx that has ended,

@@ -120,8 +120,8 @@ func TestRecordsThatNothingTellsTheEndOf(t *testing.T) {
 	}
 }
 
-// Whoever follows gets each record once, those that come later too, however
-// connections are cut, until there are no more of the session.
+// A follower gets each record once, also later ones, however connections are cut, until
+// the session has no more.
 func TestFollowedRecordsAcrossCuts(t *testing.T) {
 	s := newServer(t)
 	at := s.written("s", 200)

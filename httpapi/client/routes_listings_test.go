@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// behind is how fresh read models are that are being rebuilt.
+// behind is the freshness of read models that are being rebuilt.
 var behind = readmodel.Fresh{Lag: 7, Rebuilding: true, Problem: "the disk is slow"}
 
 // answering has the server answer as it would of read models, and checks what

@@ -29,7 +29,7 @@ type (
 // 30 s don't count as failed.
 //
 // Chunks that were truncated meanwhile are not taken back: a stream_resync chunk
-// says so.
+// reports them.
 func (c *Client) Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[Event, error] {
 	return c.events(ctx, from, func(seen uint64) call {
 		return call{Request: remotehttp.StreamRequest(sessionID, seen), safe: true}

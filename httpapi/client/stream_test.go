@@ -29,7 +29,7 @@ func TestAStreamAcrossCuts(t *testing.T) {
 	for _, step := range []int{1000, 1001, 1777, 4096} {
 		p, url := newCutter(t, s, func(int) int { return step }) // at least one event more each time
 		got, last := s.stream(quick(url), "s", 0)
-		require.Equal(t, want, got, "cut behind %d bytes", step)
+		require.Equal(t, want, got, "cut after %d bytes", step)
 		require.Equal(t, end, last)
 		require.Greater(t, int(p.accepted.Load()), 5)
 	}
@@ -131,8 +131,8 @@ func TestAStreamEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// An iteration that is left early leaves nothing behind: the server's side
-// ends, too, and no goroutine is left.
+// An iteration that is left early leaves nothing: the server's side ends, too, and so
+// does every goroutine.
 func TestAnIterationThatIsLeft(t *testing.T) {
 	s := newServer(t)
 	s.written("s", 300)

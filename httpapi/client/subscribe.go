@@ -21,7 +21,7 @@ func (c *Client) Subscribe(ctx context.Context, sessionID string, ttl time.Durat
 }
 
 // Unsubscribe revokes all earlier rights to receive a session's records over NATS.
-// If the server can't, the error is NOT_IMPLEMENTED and names who can.
+// If the server can't, the error is NOT_IMPLEMENTED and names the service that can.
 func (c *Client) Unsubscribe(ctx context.Context, sessionID string) error {
 	type answer struct {
 		Revoked bool `json:"revoked"`

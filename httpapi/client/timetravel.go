@@ -96,7 +96,7 @@ func (r Replay) query(from uint64) url.Values {
 // Replay yields what [Client.Stream] would have, in the time in which it was
 // recorded; the chunks that a marker up to To has truncated are left out. The last
 // event says how the session was at To; an EndEvent of status active means that
-// it went on there. It is as Stream across connections that break.
+// it continued there. It is as Stream across connections that break.
 func (c *Client) Replay(ctx context.Context, sessionID string, r Replay) iter.Seq2[Event, error] {
 	return c.events(ctx, r.From, func(seen uint64) call {
 		k := get("replay", r.query(seen)).of("sessions", sessionID)

@@ -1,7 +1,7 @@
-// Package debugger holds the web page in which people look at sessions: see any
-// moment, compare, replay and fork them, and act on live ones. Its files are
-// part of the program, need no build step, and hold nothing of anybody's: what
-// the page shows it gets from the routes of the server, as the caller.
+// Package debugger has the web page in which people inspect sessions: see them at any
+// moment, compare, replay and fork them, and act on live ones. Its files are part of the
+// program, need no build step, and contain no user's data: the page gets everything that
+// it shows from the routes of the server, as the caller.
 package debugger
 
 import (

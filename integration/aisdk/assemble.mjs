@@ -2,8 +2,8 @@
 
 /**
  * assemble reads a stream's text with the version's own transport, parser,
- * schema and readUIMessageStream. It goes on with message if there is one.
- * Returns the last message and what the client was told as errors.
+ * schema and readUIMessageStream. It continues message if there is one.
+ * Returns the last message and the errors that the client received.
  */
 export async function assemble({ ai }, text, message) {
   const transport = new ai.DefaultChatTransport({

@@ -1,5 +1,5 @@
 // The law under way: a client that loses its connection after every frame of a
-// run that goes on meanwhile.
+// run that continues meanwhile.
 import assert from 'node:assert/strict';
 import { assemble } from './assemble.mjs';
 import { continued } from './continued.mjs';

@@ -63,7 +63,7 @@ export class Page {
 
   say(text) { return this.chat.sendMessage({ text: `[${this.session}] ${text}` }); }
 
-  /** resume reconnects, as useChat does with `resume`; behind position if there is one. */
+  /** resume reconnects, as useChat does with `resume`; after position if there is one. */
   resume(position) {
     return this.chat.resumeStream(position === undefined ? {} : { headers: { 'X-Resume-From-Sequence': String(position) } });
   }

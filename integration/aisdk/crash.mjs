@@ -10,7 +10,7 @@ import { normal } from './normal.mjs';
 import { asked, lookBack, lookLive, newSession } from './take.mjs';
 import { before, framesOf, lastID, textOf } from './wire.mjs';
 
-/** takeCrash plays the agent "crash", kills the daemon at the gate and goes on. */
+/** takeCrash plays the agent "crash", kills the daemon at the gate and continues. */
 export async function takeCrash(daemon) {
   const session = newSession('crash');
   const t = { session, segments: [], ends: [], cuts: [], reloads: [], replays: [], rests: [] };

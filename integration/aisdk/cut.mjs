@@ -78,7 +78,7 @@ export async function checkVersion(version, t) {
   return proofs.result(t);
 }
 
-/** checkReload: the snapshot's messages are valid, and what lies behind them completes them. */
+/** checkReload: the snapshot's messages are valid, and the chunks after them complete them. */
 export async function checkReload(version, { snapshot, text }, want) {
   if (snapshot.messages.length > 0) {
     const valid = await version.ai.safeValidateUIMessages({ messages: snapshot.messages });
@@ -110,7 +110,7 @@ export function checkUncut(t) {
 export function checkResumed(t) {
   assert.ok(t.rests.every((status) => status === 204), `a reconnect to a run that rests: ${t.rests}`);
   for (const cut of [...t.cuts, ...t.reloads]) {
-    const what = `behind ${cut.position}, with ${t.ends[cut.after]} the last: ${cut.text}`;
+    const what = `after ${cut.position}, with ${t.ends[cut.after]} the last: ${cut.text}`;
     assert.equal(cut.status, cut.live || comesBefore(cut.position, t.ends[cut.after]) ? 200 : 204, what);
     const frames = framesOf(cut.text);
     if (cut.status === 200) assert.equal(frames.at(-1).data, '[DONE]', what);
@@ -149,6 +149,6 @@ function failure(broken, checked) {
 }
 
 function place(cut) {
-  const state = cut.live ? 'live' : 'at rest';
+  const state = cut.live ? 'live' : 'idle';
   return cut.frames ? `segment ${cut.segment} frame ${cut.frames.length} position ${cut.position} (${state}, after ${cut.after})` : state;
 }

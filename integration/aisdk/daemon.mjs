@@ -1,5 +1,5 @@
 // The daemon belongs to the Go test that runs this program: it starts and
-// kills it when told to, on a line of our output that begins with "@", and
+// kills it on request, on a line of our output that begins with "@", and
 // answers with a line of JSON.
 import readline from 'node:readline';
 

@@ -78,7 +78,7 @@ async function abandon({ version, daemon }) {
   assert.deepEqual(history(page.chat.messages).at(-1), seen.at(-1));
 }
 
-/** stop only closes the page's connection: the run goes on, and a reconnect shows the rest. */
+/** stop only closes the page's connection: the run continues, and a reconnect shows the rest. */
 async function stopAndReconnect({ version, daemon }) {
   let { page, session, gate } = rig({ version, daemon }, 'stop', { agent: 'text' });
   const held = gate();
@@ -115,7 +115,7 @@ async function stopAndReload({ version, daemon }) {
   assert.equal((await loaded.agrees()).length, 4);
 }
 
-/** halt ends the run for good or for now, under the page's eyes; then the user goes on. */
+/** halt ends the run for good or for now, while the page is open; then the user continues. */
 async function halt({ version, daemon }, what) {
   const { page, session, gate } = rig({ version, daemon }, what, { agent: 'text' });
   const held = gate();
@@ -192,7 +192,7 @@ async function regenerate(x) {
   assert.equal((await page.agrees()).length, 4);
 }
 
-/** failing: the page is told, and regenerates. */
+/** failing: the page is notified, and regenerates. */
 async function failing({ version, daemon }) {
   const { page, session } = rig({ version, daemon }, 'failing', { agent: 'error' });
   await page.say('Try.');

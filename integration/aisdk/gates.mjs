@@ -24,7 +24,7 @@ export async function until(condition, what) {
   }
 }
 
-/** hold closes the gate: whoever passes it waits until it is opened. */
+/** hold closes the gate: a request that reaches it waits until it is opened. */
 export function hold(key) {
   const gate = {};
   const reached = new Promise((resolve) => { gate.arrive = () => { gate.here = true; resolve(); }; });

@@ -1,4 +1,4 @@
-// A line a test, and what went wrong behind all of them.
+// One line per test, and the failures after all of them.
 
 const failures = [];
 const only = new RegExp(process.env.AISDK_ONLY ?? '');

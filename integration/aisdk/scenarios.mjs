@@ -32,7 +32,7 @@ const again = {
  * A scenario is a list of requests. Each is held at the gate `hold`, when the
  * client has `seen` something; `answer` answers the calls that the request
  * before has left open. `stop` is what happens at the gate instead of its
- * opening. `errors` is how many the client is told. `then` lets a whole turn
+ * opening. `errors` is how many the client receives. `then` lets a whole turn
  * come first.
  */
 export const scenarios = [

@@ -1,4 +1,4 @@
-// Takes: a scenario's streams, and what a client gets that resumes behind
+// Takes: a scenario's streams, and what a client gets that resumes after
 // every frame of them, while the run is held and when it rests.
 import { assemble, withAnswers } from './assemble.mjs';
 import { hold } from './gates.mjs';
@@ -18,7 +18,7 @@ export const asked = (session, text = 'Go on.') => `[${session}] ${text}`;
  * segments: of each request its frames and its answer function; ends: their last ids;
  * cuts: {segment, frames, position, live, after, status, text}: what a client
  * got that had so many frames of the segment, so that the stream has come to
- * its end behind the segment `after`;
+ * its end after the segment `after`;
  * reloads: {live, after, snapshot, status, text}: what one got that reloaded;
  * replays: {after, status, text}: what one got that reconnected without a
  * position while the run was live; rests: the statuses of those when it was not;
@@ -74,7 +74,7 @@ async function play(daemon, t, i, { hold: point, seen }, body) {
   return framesOf(await stream.text());
 }
 
-/** cutsOf returns the places behind the frames of a segment. */
+/** cutsOf returns the places after the frames of a segment. */
 function cutsOf(t, segment, frames) {
   const before = t.segments.slice(0, segment).reduce((id, s) => lastID(s.frames, id), undefined);
   return Array.from({ length: frames.length + 1 }, (_, k) => ({

@@ -27,7 +27,7 @@ async function version(number, react) {
     /** approvals: it knows tool-approval-request. Without, the part kills its stream. */
     approvals: major >= 6,
     /**
-     * replays: a Chat that reconnects begins the message anew, so it wants all
+     * replays: a Chat that reconnects begins the message from scratch, so it wants all
      * of it. Others have to reload.
      */
     replays: react !== undefined,

@@ -114,12 +114,12 @@ export class Daemon {
     return response;
   }
 
-  /** behind asks for what lies behind position, or for all if it is undefined. */
+  /** behind requests the chunks after position, or all if it is undefined. */
   async behind(session, position) {
     const headers = position === undefined ? {} : { 'X-Resume-From-Sequence': String(position) };
     const response = await fetch(this.path(session, 'stream'), { headers });
     if (response.status !== 200 && response.status !== 204) {
-      throw new Error(`GET /chat/…/stream behind ${position}: ${response.status} ${await response.text()}`);
+      throw new Error(`GET /chat/…/stream after ${position}: ${response.status} ${await response.text()}`);
     }
     return response;
   }
@@ -141,7 +141,7 @@ export class Daemon {
     assert.equal(response.status, 200, `POST /chat/…/${what}: ${await response.text()}`);
   }
 
-  /** resume goes on with a session whose daemon has died. */
+  /** resume continues a session whose daemon has died. */
   async resume(session) {
     const response = await send(`${this.url}/resume`, { sessionId: session });
     assert.equal(response.status, 200, `POST /resume: ${await response.text()}`);

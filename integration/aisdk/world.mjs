@@ -72,7 +72,7 @@ function sessionOf({ content }) {
   return /^\[([^\]]*)\]/.exec(text)?.[1];
 }
 
-/** runTool answers as the tool says, behind its gate. */
+/** runTool answers as the tool says, once its gate is open. */
 async function runTool(req, { toolName, arguments: args }, res) {
   const root = req.headers['idempotency-key'].split(':')[0];
   await pass(`${root}:${toolName}`);

@@ -120,7 +120,7 @@ func empty(folder string) error { return os.Remove(filepath.Join(folder, ballast
 const ballast = "ballast"
 
 // goDown is the ioctl that shuts ext4 and XFS down at once, and its flag to
-// leave the journal as it is on the disk: what a power loss leaves behind,
+// leave the journal as it is on the disk: what a power loss leaves,
 // whatever pages are dirty. It was made to test file systems in this way.
 const (
 	goDown    = 0x8004587d

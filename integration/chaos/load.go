@@ -26,8 +26,8 @@ const (
 	byBoth
 )
 
-// producer appends chunks to a session from outside, and continues until it is
-// told what became of each append.
+// producer appends chunks to a session from outside, and continues until it knows the
+// result of each append.
 type producer struct {
 	t    *trial
 	l    *ledger

@@ -20,7 +20,7 @@ import (
 )
 
 // around bounds what a run takes beside the time of its faults: to build, to
-// start, to come to rest, to check.
+// start, to become idle, to check.
 const around = 12 * time.Minute
 
 // options say what is done to what.

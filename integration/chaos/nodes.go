@@ -32,7 +32,7 @@ type node struct {
 	at sync.Mutex
 
 	mu     sync.Mutex
-	mayEnd *atomic.Bool // the process was told to end, or can't help it; each start has its own
+	mayEnd *atomic.Bool // the process may end: it was stopped, or can't help it; each start has its own
 }
 
 // prepare lays out the nodes: addresses, links, folders, files.
@@ -138,7 +138,7 @@ func (n *node) interrupt() error {
 	return n.Interrupt(stopWithin)
 }
 
-// stopWithin is how long a daemon that was told to end may take.
+// stopWithin is how long a daemon may take to stop.
 const stopWithin = 2 * time.Minute
 
 // over reports whether the process has ended.

@@ -43,9 +43,9 @@ func startTools(t *trial) (s *tools, err error) {
 	return s, err
 }
 
-// ServeHTTP does what a tool does, slowly enough to be broken off. The same
-// call has to have the same idempotency key, whoever makes it and however
-// often: that is how a tool knows that it has done it.
+// ServeHTTP works as a tool does, slowly enough to be interrupted. The same call must
+// have the same idempotency key, from any node and however often: by it a tool knows that
+// it has done the call.
 func (s *tools) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var call struct {
 		SessionID, ToolCallID string

@@ -154,8 +154,8 @@ func (r *run) all(sessions []string, f func(ctx context.Context, session string)
 	return deployment.Each(len(sessions), starters, func(i int) error { return f(r.ctx, sessions[i]) })
 }
 
-// wait waits for a group within ctx. The goroutine that it leaves behind if ctx
-// ends first lasts as long as the group, that is until the program ends.
+// wait waits for a group within ctx. If ctx ends first, its goroutine stays until the
+// group is done or the program ends.
 func wait(ctx context.Context, group *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()

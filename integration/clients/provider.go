@@ -8,10 +8,9 @@ import (
 	"strconv"
 )
 
-// provider stands in for a model: it streams the session's tokens at the
-// load's pace, as Chat Completions do. The token's way to the client leads
-// through all of the daemon: its model adapter, its loop, its log and its
-// stream.
+// provider replaces a model: it streams the session's tokens at the load's pace, as Chat
+// Completions does. A token passes through the whole daemon to the client: its model
+// adapter, its loop, its log and its stream.
 type provider struct{ load *load }
 
 // prompt is the user message of a session's run.

@@ -19,7 +19,7 @@ export function launch() {
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** until asks, often, until it is told something. What it is told last is part of its failure. */
+/** until calls ask repeatedly until it returns a value. The last value is part of its failure. */
 export async function until(what, ask, { deadline = DEADLINE, every = 25 } = {}) {
   const end = Date.now() + deadline;
   let last;
@@ -37,9 +37,9 @@ export async function until(what, ask, { deadline = DEADLINE, every = 25 } = {})
 }
 
 /**
- * open returns a page of its own, without storage of others. Scripts must not
- * fail, nothing may break the page's own policy, and nobody asks by a dialog of
- * the browser's: page.problems tells what did, and close refuses it.
+ * open returns a new page, without storage of others. Scripts must not
+ * fail, nothing may violate the page's own policy, and no script may open a dialog
+ * of the browser: page.problems lists violations, and close throws if there are any.
  */
 export async function open(browser, url, { width = 1280, height = 900, dark = false, touch = false, reducedMotion = true } = {}) {
   const context = await browser.createBrowserContext();

@@ -6,7 +6,7 @@ import { sleep, until } from './browser.mjs';
 const answers = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 // The daemons belong to the Go test that runs this program: it kills and
-// starts the first one when told to, and answers with a line of JSON.
+// starts the first one on request, and answers with a line of JSON.
 async function tell(command) {
   process.stdout.write(`@${command}\n`);
   const { value, done } = await answers.next();
@@ -73,7 +73,7 @@ export class Daemon {
     return until(what, async () => {
       const before = await this.summary(session);
       if (!is(before) || before.isExecuting) return false;
-      await sleep(300); // the records behind the one that has changed it
+      await sleep(300); // the records after the one that has changed it
       const now = await this.summary(session);
       return now.headSequence === before.headSequence && now;
     });

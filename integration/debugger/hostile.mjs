@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { appears, close, goes, link, open, part, press, settles, shoot, text, until, write } from './browser.mjs';
 
-// Each place has a text of its own, so that it can be found again.
+// Each place has its own text, so that it can be found.
 const forms = [
   (w) => `<img src=x onerror="window.taken='${w}'">`,
   (w) => `"><svg onload="window.taken='${w}'">`,

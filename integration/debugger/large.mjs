@@ -47,7 +47,7 @@ function records() {
 
 const quantile = (values, q) => values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))];
 
-/** It is there in a moment, wherever one goes in it. Slow machines are given time; what it took is told. */
+/** It is there in a moment, wherever one goes in it. Slow machines are given time; the time is reported. */
 export async function isQuick({ browser, demo, log }) {
   const began = Date.now();
   const { firstSequence: first, lastSequence: head } = await demo.bring(session, records());

@@ -48,15 +48,15 @@ export async function outlivesTheDaemon({ browser, demo, log }) {
   await until('it is live', async () => (await page.$eval(part('connection'), (e) => e.dataset.state)) === 'live');
   assert.equal(await page.evaluate(() => window.sameDocument), true, 'nobody has loaded it');
   const records = await demo.records(session);
-  if (records.filter((r) => r.type === 'run_claimed').length > 1) { // else it was over before the kill
+  if (records.filter((r) => r.type === 'run_claimed').length > 1) { // otherwise it was finished before the kill
     await until('a mark tells of it', async () => (await values(page, part('mark'), 'data-kind')).includes('takeover'));
   }
-  if (records.some((r) => r.type === 'truncated')) await until('what was struck is shown', () => page.$(part('span', '[data-struck]')));
+  if (records.some((r) => r.type === 'truncated')) await until('truncated records are shown', () => page.$(part('span', '[data-struck]')));
   await until('its lane', async () => (await values(page, part('lane'), 'data-lane')).includes(session));
   await close(page);
 }
 
-/** Who looks at the past is not torn away from it by what goes on. */
+/** A user who looks at the past stays there while the session continues. */
 export async function staysInThePast({ browser, demo }) {
   const session = 'l-past';
   await demo.start(session, 'weather', 'How is it?');

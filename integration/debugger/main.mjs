@@ -1,4 +1,4 @@
-// The debugger's page in a real browser: each scenario has pages of its own.
+// The debugger's page in a real browser: each scenario has its own pages.
 import { launch } from './browser.mjs';
 import { Daemon } from './daemon.mjs';
 import * as hostile from './hostile.mjs';

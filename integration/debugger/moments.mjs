@@ -17,7 +17,7 @@ export async function deepLinks({ browser, demo }) {
     await first.evaluate((hash) => { location.hash = hash; }, `#/${incident}@${n}`);
     await agrees(first, demo, incident, n);
   }
-  await until('the head is told', async () => (await text(first, part('head'))) === String(head));
+  await until('the head is shown', async () => (await text(first, part('head'))) === String(head));
   await first.goBack();
   await agrees(first, demo, incident, 60);
   await first.goForward();
@@ -64,7 +64,7 @@ export async function byKeys({ browser, demo }) {
   await until('and back', async () => (await settles(page, incident)) < next);
   await page.keyboard.press('End');
   await agrees(page, demo, incident, head);
-  await until('readers of screens are told', () => page.$eval(part('scrubber'), (e, n) => e.getAttribute('aria-valuenow') === n, String(head)));
+  await until('screen readers are notified', () => page.$eval(part('scrubber'), (e, n) => e.getAttribute('aria-valuenow') === n, String(head)));
   await close(page);
 }
 
@@ -110,7 +110,7 @@ export async function detective({ browser, demo, log }) {
   await until('the sub-agent has a lane', async () => (await values(page, part('lane'), 'data-lane')).join() === `${incident},${incident}-sub-call_0_0`);
   for (const kind of ['takeover', 'checkpoint', 'error']) await until(`a mark ${kind}`, async () => (await values(page, part('mark'), 'data-kind')).includes(kind));
   log(`marks: ${(await values(page, part('mark'), 'data-kind')).join(' ')}`);
-  await appears(page, part('span', '[data-struck]')); // what the node that died had said
+  await appears(page, part('span', '[data-struck]')); // text that the dead node had streamed
   for (const kind of ['approval', 'child', 'tool']) await appears(page, part('span', `[data-kind="${kind}"]`));
   await close(page);
 }

@@ -21,7 +21,7 @@ async function ends(daemon, page, session, status) {
   await agrees(page, daemon, session, head);
 }
 
-/** A call is approved: it runs with what it shows, and the run goes on. */
+/** A call is approved: it runs with the arguments that it shows, and the run continues. */
 export async function approves(world) {
   const { page, id } = await waits(world, 'w-approve', 'janitor');
   assert.ok((await page.$eval(call(id), (e) => e.textContent)).includes('draft-1.md'));

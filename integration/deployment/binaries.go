@@ -20,7 +20,7 @@ func Build(ctx context.Context, dir, helixd string, natsServer bool) (b Binaries
 	if helixd == "" {
 		b.Helixd, err = build(ctx, dir, "helixd", "github.com/helixd/helixd/cmd/helixd")
 	} else {
-		b.Helixd, err = filepath.Abs(helixd) // nodes run in folders of their own
+		b.Helixd, err = filepath.Abs(helixd) // nodes run in their own folders
 	}
 	if err != nil {
 		return b, err

@@ -51,7 +51,7 @@ func (p *Process) Start() error {
 	ended := make(chan struct{})
 	p.cmd, p.ended = cmd, ended
 	go func() {
-		_ = cmd.Wait() // whoever ended it knows how
+		_ = cmd.Wait() // the caller that ended it knows how
 		close(ended)
 	}()
 	return nil

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Service stands in for something that nodes call, such as a tool or a model.
+// Service replaces something that nodes call, such as a tool or a model.
 type Service struct {
 	URL    string
 	server *http.Server
 }
 
-// Serve starts a service at an address of its own.
+// Serve starts a service at its own address.
 func Serve(h http.Handler) (*Service, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

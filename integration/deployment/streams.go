@@ -162,7 +162,7 @@ func (s Streams) WaitHealthy(ctx context.Context) error {
 			}
 			for _, r := range i.Cluster.Replicas {
 				if r.Offline || !r.Current {
-					return fmt.Errorf("%s is behind with %s", r.Name, i.Config.Name)
+					return fmt.Errorf("%s lags with %s", r.Name, i.Config.Name)
 				}
 			}
 		}

@@ -194,7 +194,7 @@ func (w *world) compare(ctx context.Context) error {
 	return err
 }
 
-// hosts: whoever asks under another name, as a page of another site would, gets
+// hosts: a request under another name, such as one from a page of another site, gets
 // nothing, from any listener.
 func (w *world) hosts(ctx context.Context) error {
 	for _, host := range []string{"", "evil.example"} {

@@ -183,9 +183,9 @@ func retryAfter(a answer) time.Duration {
 	return max(1, time.Duration(seconds)) * time.Second
 }
 
-// impersonate sends every request of every route with every disguise of a
-// session of the victim's, and of one that is not there. The two answers must
-// not differ: what exists is not told either.
+// impersonate sends every request of every route with every disguise of a session of the
+// victim's, and of one that does not exist. The two answers must not differ: what exists
+// is not revealed either.
 func (w *world) impersonate(ctx context.Context) error {
 	sent := 0
 	for _, r := range httpapi.Routes() {

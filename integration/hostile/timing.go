@@ -75,7 +75,7 @@ func (w *world) timing(ctx context.Context) error {
 		z := (float64(slower) - pairs/2) / math.Sqrt(pairs/4)
 		w.note("%s: slower %d of %d times", q.what, slower, pairs)
 		if math.Abs(z) > surprise {
-			return fmt.Errorf("%s can be told by the answer's time: slower %d of %d times", q.what, slower, pairs)
+			return fmt.Errorf("%s can be distinguished by the answer's time: slower %d of %d times", q.what, slower, pairs)
 		}
 	}
 	return nil

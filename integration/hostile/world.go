@@ -122,7 +122,7 @@ func run(ctx context.Context, o options, dir string) error {
 	return w.verdict()
 }
 
-// prepare has the victim write its secret sessions, and the attacker one of its own.
+// prepare makes the victim write its secret sessions, and the attacker one session.
 func (w *world) prepare(ctx context.Context) error {
 	w.before = map[string]uint64{}
 	for i := range secrets {

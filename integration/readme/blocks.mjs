@@ -15,9 +15,9 @@ export async function block(language, file) {
   return found[0][1];
 }
 
-/** swap replaces what stands in a text exactly once. */
+/** swap replaces a string that a text contains exactly once. */
 export function swap(text, old, replacement) {
   const pieces = text.split(old);
-  if (pieces.length !== 2) throw new Error(`${old} stands in it ${pieces.length - 1} times, not once`);
+  if (pieces.length !== 2) throw new Error(`it contains ${old} ${pieces.length - 1} times, not once`);
   return pieces.join(replacement);
 }

@@ -1,4 +1,4 @@
-// What stands beside the daemon: the server of the pages, which rewrites /api
+// The services next to the daemon: the server of the pages, which rewrites /api
 // as Next does, and is the tool of the daemon that the plain page talks to.
 import esbuild from 'esbuild';
 import http from 'node:http';

@@ -7,9 +7,8 @@ import (
 	"github.com/helixd/helixd/integration/deployment"
 )
 
-// embedded measures three nodes whose embedded servers keep the log together.
-// Each thing is measured on its own nodes, so that what one has left behind
-// does not slow the next one.
+// embedded measures three nodes whose embedded servers store the log together. Each
+// measurement has its own nodes, so that remains of one do not slow the next one.
 func (b *bench) embedded() error {
 	for _, e := range []struct {
 		name  string

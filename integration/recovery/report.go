@@ -27,7 +27,8 @@ func (r *report) add(what, durability string, took ...time.Duration) {
 	r.rows = append(r.rows, row{what, durability, took})
 }
 
-// aimed is add for what has an aim. That it was missed is told, and is no failure.
+// aimed is add for a figure that has a target. A missed target is reported, and is no
+// failure.
 func (r *report) aimed(what, durability string, took ...time.Duration) {
 	r.add(what, durability, took...)
 	if worst := deployment.Samples(took).At(1); worst > aim {

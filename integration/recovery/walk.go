@@ -114,7 +114,7 @@ func (w *walk) connect(ctx context.Context) {
 			w.failed(fmt.Errorf("%s: not a chunk: %s", w.session, event.Data))
 			return true
 		case e.Sequence <= w.last().sequence:
-			w.failed(fmt.Errorf("%s: %d came behind %d", w.session, e.Sequence, w.last().sequence))
+			w.failed(fmt.Errorf("%s: %d came after %d", w.session, e.Sequence, w.last().sequence))
 			return true
 		}
 		w.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What another node says is told from what the first one said by the claim.
+// The claim separates the chunks of another node from those of the first one.
 func TestAround(t *testing.T) {
 	w := &walk{seen: []sighting{{sequence: 3, kind: said}, {sequence: 5, kind: said}, {sequence: 8, kind: "stream_resync"}, {sequence: 9, kind: said}}}
 	before, behind, words := w.around(6)

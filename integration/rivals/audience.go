@@ -125,8 +125,8 @@ func (h *helix) follow(a *audience) followFunc {
 	}
 }
 
-// follow is a followFunc of one blocking XREAD a follower, each on a
-// connection of its own of rdb.
+// follow is a followFunc of one blocking XREAD per follower, each on its own connection
+// of rdb.
 func (r *redisServer) follow(rdb *redis.Client, a *audience) followFunc {
 	return func(ctx context.Context, f int, hear func(int) (bool, error)) error {
 		s := a.session(f)

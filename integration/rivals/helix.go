@@ -106,9 +106,9 @@ const (
 	settleLimit = 30 * time.Second
 )
 
-// settle waits until the log does nothing in the background: until no stream
-// of the server has changed for a second. Whoever gives the log a way to ask
-// for it (sealing now, for one) puts it here.
+// settle waits until the log is idle in the background: until no stream of the server has
+// changed for a second. If the log gets a way to request that (sealing now, for one),
+// call it here.
 func settle(ctx context.Context, h *helix) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit, fmt.Errorf("the log was not quiet within %s", settleLimit))
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 const (
 	injectClients = "clients" // clients come and never leave: what a leak looks like
 	injectTwice   = "twice"   // a reader is shown a chunk again
-	injectLost    = "lost"    // a producer is told of a chunk that is not stored
+	injectLost    = "lost"    // a producer gets an acknowledgement for a chunk that is not stored
 )
 
 var injections = []string{injectClients, injectTwice, injectLost}

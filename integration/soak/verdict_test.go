@@ -11,8 +11,7 @@ import (
 	"github.com/helixd/helixd/httpapi/client"
 )
 
-// under returns ten minutes of samples, of a daemon at one level that changes as
-// it is told to.
+// under returns ten minutes of samples of a daemon at one level, each changed by change.
 func under(change func(x *sample, minutes float64)) (samples []sample) {
 	for at := time.Duration(0); at <= 10*time.Minute; at += 5 * time.Second {
 		x := sample{at: at, resident: 200, heap: 40, cache: 20, goroutines: 2000, files: 400}

@@ -147,7 +147,7 @@ func (c *follower) take(id uint64, data []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n != c.chunks+1 || id <= c.last {
-		return fmt.Errorf("chunk %d with sequence %d came behind chunk %d with sequence %d", n, id, c.chunks, c.last)
+		return fmt.Errorf("chunk %d with sequence %d came after chunk %d with sequence %d", n, id, c.chunks, c.last)
 	}
 	c.chunks, c.last = n, id
 	if !c.broken || c.settled {

@@ -19,8 +19,8 @@ const crowdArgument = "crowd"
 // joiners is how many clients of a crowd come at the same time.
 const joiners = 32
 
-// crowd is many clients in their own process, so that the nodes' memory,
-// and theirs, can be told apart.
+// crowd is many clients in a separate process, so that the nodes' memory and theirs can
+// be distinguished.
 type crowd struct {
 	sessions int
 	clients  []*follower

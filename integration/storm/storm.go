@@ -202,7 +202,7 @@ func (s *storm) check() error {
 			return nil
 		}
 		if err := deployment.Sleep(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("%w: %d clients are behind", err, sum.Behind)
+			return fmt.Errorf("%w: %d clients lag", err, sum.Behind)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (w *watch) look(ctx context.Context) {
 			w.seen.peak[i] = mib
 		}
 	}
-	if err != nil { // told when nobody could be counted at all
+	if err != nil { // reported if no client could be counted at all
 		return
 	}
 	if w.seen.looks == 0 {

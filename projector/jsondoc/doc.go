@@ -114,7 +114,7 @@ func (d *Doc) UnmarshalBinary(text []byte) error {
 	return nil
 }
 
-// load reads a text that anybody may have written.
+// load decodes a text from an untrusted source.
 func (d Doc) load() (*node, error) {
 	if d.root == nil {
 		return nil, errors.New("there is no document")

@@ -16,7 +16,6 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -130,7 +129,7 @@ func TestErasureRemovesTheBytes(t *testing.T) {
 	w := newWorld(t)
 	const secret = "unmistakable"
 	sessions, messages := 20, 20
-	if testkit.Raced {
+	if raced {
 		sessions, messages = 3, 5
 	}
 	for i := range sessions {
@@ -225,14 +224,14 @@ func TestPoisonIsParked(t *testing.T) {
 	require.Equal(t, "odd", page.Items[2].SessionID)
 	require.Equal(t, at, page.Items[2].Sequence)
 	require.False(t, page.Items[2].Stuck)
-	require.Equal(t, 1, w.search("again").Total, "the others go on")
+	require.Equal(t, 1, w.search("again").Total, "the others continue")
 	require.Equal(t, 3, w.search("hello").Total, "and what was there stays")
 
 	w.states = b.States
 	w.close()
 	w.open()
 	w.append("bad", said("bad", "again"))
-	require.Eventually(t, func() bool { return w.search("again").Total == 4 }, time.Minute, 10*time.Millisecond, "what is mended is in again")
+	require.Eventually(t, func() bool { return w.search("again").Total == 4 }, time.Minute, 10*time.Millisecond, "a session that can be folded again is in")
 }
 
 func TestTwoProcessesDontShareAFile(t *testing.T) {

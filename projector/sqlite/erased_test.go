@@ -58,7 +58,7 @@ func TestALargeScopeIsErasedInParts(t *testing.T) {
 	}).Items, 2)
 	require.Positive(t, left())
 
-	w.append(s.LogID(), memorySaved(s, "m1", "begun anew"), memoryEmbedded(s, "m1", embedderA, 2, 1))
+	w.append(s.LogID(), memorySaved(s, "m1", "begun again"), memoryEmbedded(s, "m1", embedderA, 2, 1))
 	require.Len(t, w.memories(s), 1)
 	require.Equal(t, []string{"m1"}, idsOf(w.candidates(question).ByMeaning))
 	before := left()

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -25,7 +24,7 @@ func TestRowsAreThoseOfTheFolds(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	rounds, steps := 6, 60
-	if testkit.Raced || testing.Short() {
+	if raced || testing.Short() {
 		rounds, steps = 2, 20
 	}
 	for range rounds {

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -168,7 +167,7 @@ func TestARareWordAndAFrequentOne(t *testing.T) {
 func TestWhatIsNotWanted(t *testing.T) {
 	t.Parallel()
 	n := 18 * roughLeast
-	if testkit.Raced || testing.Short() {
+	if raced || testing.Short() {
 		n = 4 * roughLeast
 	}
 	w, s, vectors := large(t, n)
@@ -325,7 +324,7 @@ func TestForgettingRemovesTheBytes(t *testing.T) {
 			_, err := w.log.Erase(w.t.Context(), s.LogID())
 			require.NoError(w.t, err)
 		},
-		"erased and begun anew": func(w *world, s eventlog.MemoryScope, _ []string) {
+		"erased and begun again": func(w *world, s eventlog.MemoryScope, _ []string) {
 			_, err := w.log.Erase(w.t.Context(), s.LogID())
 			require.NoError(w.t, err)
 			w.append(s.LogID(), memorySaved(s, "new", "other words"))
@@ -345,7 +344,7 @@ func TestForgettingRemovesTheBytes(t *testing.T) {
 				traces = append(traces, identity)
 			}
 			memories := 300
-			if testkit.Raced {
+			if raced {
 				memories = 20
 			}
 			var ids []string

@@ -27,7 +27,7 @@ func TestBlocksAreOpenedAgainWhenTheyGoOn(t *testing.T) {
 			{"type":"text-delta","id":"text-0","text":"3"}
 			END
 			{"type":"text-end","id":"text-0"}`},
-		{"not what does not go on", 1, []any{text("1"), piece}, `
+		{"not an unfinished one", 1, []any{text("1"), piece}, `
 			{"type":"reasoning-start","id":"reasoning-0"}
 			{"type":"reasoning-delta","id":"reasoning-0","text":"a"}
 			END
@@ -50,7 +50,7 @@ func TestBlocksAreOpenedAgainWhenTheyGoOn(t *testing.T) {
 			END
 			{"type":"tool-input-end","id":"c"}`},
 		{"input that was only to be ended", 2, []any{argStart, arg, &eventlog.ToolArgStreamEnd{ToolCallID: "c", Base: of(root)}}, ``},
-		{"a result that was told is not told again", 1, []any{
+		{"a result that was sent is not sent again", 1, []any{
 			&eventlog.ToolOutputError{ToolCallID: "c", ToolName: "t", Error: "no", Base: of(root)},
 			&eventlog.ToolEnd{ToolCallID: "c", ToolName: "t", Result: raw("null"), Error: new("no"), Base: of(root)},
 		}, ``},
@@ -119,7 +119,7 @@ func TestTruncation(t *testing.T) {
 	require.Equal(t, script(`
 		{"type":"tool-input-end","id":"c"}`+tail+`
 		{"type":"text-delta","id":"s-sub-a-text-0","text":"too","metadata":{"parentToolUseId":"s-sub-a"}}`),
-		join(lines(encoded(e, all[5:], 0))), "the sub-agent's text goes on")
+		join(lines(encoded(e, all[5:], 0))), "the sub-agent's text continues")
 
 	e = newEncoder()
 	effective := append([]eventlog.Record{all[0]}, all[4:]...)

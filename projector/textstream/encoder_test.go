@@ -135,8 +135,8 @@ func TestAMessageBeginsWithStart(t *testing.T) {
 	require.JSONEq(t, `{"type":"start"}`, string(newEncoder().Start()))
 }
 
-// What stands between two pieces of text makes two blocks of them; what is not
-// the model's does not.
+// Content of the model between two pieces of text makes two blocks of them; other content
+// does not.
 func TestTextEndsWhereOtherContentBegins(t *testing.T) {
 	text := &eventlog.TextDelta{Delta: "x", Base: of(root)}
 	blocks := func(c eventlog.Chunk) (n int) { // of the root
@@ -197,7 +197,7 @@ func TestReasoning(t *testing.T) {
 			END
 			{"type":"reasoning-end","id":"reasoning-1"}`), told(t, 0, whole, whole))
 	})
-	t.Run("pieces behind a whole block are another one", func(t *testing.T) {
+	t.Run("pieces after a whole block are another one", func(t *testing.T) {
 		require.Equal(t, script(first+`
 			{"type":"reasoning-end","id":"reasoning-0"}
 			`+second+`

@@ -88,8 +88,8 @@ func lines(frames []uimessage.Frame) []string {
 
 func newEncoder() *textstream.Encoder { return textstream.New(textstream.Options{Root: root}) }
 
-// told returns the stream of records as lines, and after "END" what ends it, for
-// a client that shows the records up to shown.
+// told returns the stream of records as lines, and after "END" its end, for a client that
+// shows the records up to shown.
 func told(t *testing.T, shown uint64, all ...any) string {
 	t.Helper()
 	e := newEncoder()

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// tale is a message's records as clients are told of them.
+// tale is a message's records as clients receive them.
 type tale struct {
 	records []eventlog.Record // from the message's first one
 	ends    []int             // of the root's runs, where responses end
@@ -181,7 +181,7 @@ func TestCutAroundWhatIsStruck(t *testing.T) {
 	require.NotZero(t, struck)
 }
 
-// The stories have in them what they are told for.
+// The stories cover everything that they are for.
 func TestStoriesTellOfEverything(t *testing.T) {
 	types, parents, reasons := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, s := range stories() {

@@ -132,7 +132,7 @@ var approve = engine.Submission{ToolCallID: "c", Kind: eventlog.SubmitApproval, 
 
 func answered(s engine.Submission) func(*player) { return func(p *player) { p.submit(s) } }
 
-// stories are told again for each test: models may have a state.
+// stories are created for each test, since models may have a state.
 func stories() []story {
 	helper := agentloop.Agent{
 		Name: "helper", OutputSchema: raw(answer), SubAgents: []agentloop.SubAgent{{Agent: "scout"}}, Tools: []agentloop.Tool{deploy()},

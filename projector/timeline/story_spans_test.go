@@ -320,7 +320,7 @@ func TestStops(t *testing.T) {
 	s.request("s", "r2", eventlog.ModeContinue)
 	v = s.view()
 	require.False(t, only(t, v, timeline.KindSuspended).Open)
-	require.Equal(t, timeline.StatusOpen, only(t, v, timeline.KindStep).Status, "it goes on")
+	require.Equal(t, timeline.StatusOpen, only(t, v, timeline.KindStep).Status, "it continues")
 }
 
 func TestAParkedRecordIsMarked(t *testing.T) {

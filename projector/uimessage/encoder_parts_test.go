@@ -49,7 +49,7 @@ func TestPartsOfChunks(t *testing.T) {
 		"a tool's result": {[]eventlog.Chunk{start, &eventlog.ToolEnd{
 			ToolCallID: "c", ToolName: "look", Result: raw(`null`), ProviderExecuted: ptr(true), Base: base(),
 		}}, `[` + shown + `,{"type":"tool-output-available","toolCallId":"c","output":null,"providerExecuted":true}]`},
-		"a failure is told once": {[]eventlog.Chunk{start,
+		"a failure is sent once": {[]eventlog.Chunk{start,
 			&eventlog.ToolOutputError{ToolCallID: "c", ToolName: "look", Error: "no", Base: base()},
 			&eventlog.ToolEnd{ToolCallID: "c", ToolName: "look", Result: raw(`null`), Error: ptr("no"), Base: base()},
 		}, `[` + shown + `,{"type":"tool-output-error","toolCallId":"c","errorText":"no","providerExecuted":true}]`},

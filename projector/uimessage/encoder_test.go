@@ -251,8 +251,8 @@ func TestACutMessageContinues(t *testing.T) {
 				whole = whole[:len(whole)-1]
 			}
 			before := *projector.Fold(whole...).Turn.Before
-			// A client that is there all the time is told of each record when
-			// it is the newest.
+			// A client that is connected all the time receives each record when it is the
+			// newest.
 			e := uimessage.NewEncoder(uimessage.EncoderOptions{Root: "s", MessageID: "msg-1"})
 			live := [][]uimessage.Frame{{e.Start()}}
 			for _, r := range records {

@@ -17,7 +17,7 @@ type Outcome string
 const (
 	Completed   Outcome = "completed"
 	Failed      Outcome = "failed"
-	Aborted     Outcome = "aborted"     // failed because somebody has said so
+	Aborted     Outcome = "aborted"     // failed because a caller or producer has ended it so
 	Interrupted Outcome = "interrupted" // can be resumed
 	Waiting     Outcome = "waiting"     // for a person, or for sub-agents that wait for one
 )

@@ -105,7 +105,7 @@ func TestTheFormat(t *testing.T) {
 		"another count of records": {header, session, first, second, strings.Replace(ends, "2", "1", 1), end},
 		"records in disorder":      {header, session, second, first, ends, end},
 		"a record below the floor": {header, `{"session":{"id":"s","floor":3}}`, first, second, ends, end},
-		"a record behind the end":  {strings.Replace(header, "[9]", "[4]", 1), session, first, second, ends, end},
+		"a record after the end":   {strings.Replace(header, "[9]", "[4]", 1), session, first, second, ends, end},
 		"a session twice":          {header, session, first, second, ends, session, first, second, ends, end},
 		"a session without any":    {header, session, strings.Replace(ends, "2", "0", 1), end},
 		"more":                     {header, session, first, second, ends, end, end},
@@ -114,7 +114,7 @@ func TestTheFormat(t *testing.T) {
 		_, _, err := backup.Read(t.Context(), bytes.NewReader(sealed(t, lines...)), backup.Visitor{})
 		require.ErrorIs(t, err, backup.ErrDamaged, name)
 		_, _, err = backup.Verify(t.Context(), bytes.NewReader(sealed(t, lines...)), func(eventlog.Finding) {})
-		require.NoError(t, err, "%s: told as a finding", name)
+		require.NoError(t, err, "%s: reported as a finding", name)
 	}
 	later := strings.Replace(header, `"version":1`, `"version":3`, 1)
 	_, _, err = backup.Verify(t.Context(), bytes.NewReader(sealed(t, later, "")), problems(t))

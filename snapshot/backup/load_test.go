@@ -128,12 +128,12 @@ func TestChangesDuringABackup(t *testing.T) {
 			_, err := s.states.Erase(s.t.Context(), session)
 			require.NoError(s.t, err)
 		}, err: backup.ErrChanged},
-		"erased and made anew amid": {amid: func(s *store, session string) {
+		"erased and created again amid": {amid: func(s *store, session string) {
 			_, err := s.states.Erase(s.t.Context(), session)
 			require.NoError(s.t, err)
 			s.append(session, logtest.Text(session, "a"))
 		}, err: eventlog.ErrIncomplete},
-		"goes on": {amid: func(s *store, session string) {
+		"continues": {amid: func(s *store, session string) {
 			s.append(session, logtest.Text(session, "a"))
 			s.append("created", logtest.Text("created", "a"))
 		}, sessions: 2},
@@ -161,7 +161,7 @@ func TestChangesDuringABackup(t *testing.T) {
 					var err error
 					head, err = eventlog.AppendOnce(t.Context(), s.log, session, fmt.Sprint("w", i), head, entries)
 					require.NoError(t, err)
-					if name != "erased amid" && name != "erased and made anew amid" {
+					if name != "erased amid" && name != "erased and created again amid" {
 						require.NoError(t, s.log.Seal(t.Context(), session))
 					}
 				}

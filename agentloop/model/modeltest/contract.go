@@ -22,7 +22,7 @@ import (
 type Adapter struct {
 	// New makes a model named "asked-for".
 	New  func(Settings) model.Model
-	Root string // what the base URL has behind the server's URL
+	Root string // the base URL's path after the server's URL
 	Path string // that calls are made to
 	// Text are the events of an answer that says "Hel" and does not end there.
 	Text []string
@@ -190,7 +190,7 @@ func (a Adapter) testIdle(t *testing.T) {
 			})
 		})
 	}
-	t.Run("behind the end", func(t *testing.T) {
+	t.Run("after the end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			with := a.on(ServePiped(t, a.part(Stream{Hang: true}, a.Enough)))
 			with.IdleTimeout = time.Minute
@@ -305,7 +305,7 @@ func (a Adapter) testStaleConnection(t *testing.T) {
 	}
 }
 
-// NoName, as a key, tells Adapter.New to leave the model's name out.
+// NoName, as a key, makes Adapter.New leave the model's name out.
 const NoName = "no name"
 
 func (a Adapter) testEnvironment(t *testing.T) {

@@ -114,8 +114,8 @@ func (*chat) Provider() string { return "openai" }
 func (m *chat) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 	a := &answer{caller: m.caller, emit: emit}
 	err := m.caller.Stream(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
-		// New, told to leave the body alone, is the SDK's NewStreaming without
-		// its decoder, which takes a lost end for an end.
+		// New, with an option that leaves the body unread, is the SDK's NewStreaming
+		// without its decoder, which mistakes a lost end for the end.
 		_, err := m.service.New(ctx, m.params(req), option.WithJSONSet("stream", true),
 			option.WithResponseBodyInto(res), option.WithMiddleware(around))
 		return err

@@ -108,8 +108,8 @@ func (m *responder) Generate(ctx context.Context, req model.Request, emit func(m
 	}
 	a := &answer{caller: m.caller, emit: emit, name: m.name}
 	err = m.caller.Stream(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
-		// New, told to leave the body alone, is the SDK's NewStreaming without
-		// its decoder, which takes a lost end for an end.
+		// New, with an option that leaves the body unread, is the SDK's NewStreaming
+		// without its decoder, which mistakes a lost end for the end.
 		_, err := m.service.New(ctx, params, option.WithJSONSet("stream", true),
 			option.WithResponseBodyInto(res), option.WithMiddleware(around))
 		return err

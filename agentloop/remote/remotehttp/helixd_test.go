@@ -189,7 +189,7 @@ func TestFollowAHelixdAcrossCuts(t *testing.T) {
 	for _, cut := range []int{longest, longest + 1, longest + 37, 2*longest + 5} {
 		d.cut.Store(int64(cut))
 		got := collect(t, remote.Follow(ctx, d, "s", 0, remote.FollowOptions{RetryBase: 1}))
-		require.Equal(t, want, got, fmt.Sprintf("cut behind %d bytes", cut))
+		require.Equal(t, want, got, fmt.Sprintf("cut after %d bytes", cut))
 	}
 	d.cut.Store(10)
 	got := collect(t, remote.Follow(ctx, d, "s", 0, remote.FollowOptions{RetryBase: 1}))

@@ -120,7 +120,7 @@ func TestAServerThatIsAway(t *testing.T) {
 	_, err := remotehttp.New(s.http.URL, quick()).Status(ctxOf(t), "s")
 	require.ErrorIs(t, err, remote.ErrUnreachable)
 	require.True(t, remote.Retryable(err))
-	require.Contains(t, err.Error(), "connection refused", "whoever operates it learns why")
+	require.Contains(t, err.Error(), "connection refused", "the operator learns why")
 	require.NotContains(t, err.Error(), "127.0.0.1", "but it does not tell where")
 }
 

@@ -137,7 +137,7 @@ func TestTheClientsOwnTimeLimit(t *testing.T) {
 		_, err := remotehttp.New("http://x", &remotehttp.Options{Client: client, MaxRetries: -1}).Status(t.Context(), "s")
 		require.EqualError(t, err, "remote: the agent server does not answer: timed out")
 		require.ErrorIs(t, err, remote.ErrUnreachable)
-		require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context continues")
 	})
 }
 

@@ -1,7 +1,7 @@
 // Package local keeps the files of workspaces in folders of this machine, and
 // runs commands in them.
 //
-// # Where things lie
+// # Storage layout
 //
 //	<dir>/host                          names this machine in refs
 //	<dir>/trees/<T>/root                the id of the session tree's root
@@ -62,7 +62,7 @@
 // and writes any workspace and sees all processes. If not, there is no shell,
 // unless Options.Unconfined: a command is of this process's own user then, reads
 // its environment and files, can end it and the supervisor, and leave processes
-// behind.
+// running.
 //
 // # What is not confined
 //

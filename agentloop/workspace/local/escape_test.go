@@ -56,7 +56,7 @@ func TestLinksDoNotLeadOut(t *testing.T) {
 	} {
 		_, err := f.ReadFile(ctx, name)
 		require.ErrorIs(t, err, workspace.ErrOutside, name)
-		require.NotContains(t, err.Error(), dir, "paths of the machine are not told")
+		require.NotContains(t, err.Error(), dir, "paths of the machine are not revealed")
 		_, err = f.Stat(ctx, name)
 		require.ErrorIs(t, err, workspace.ErrOutside, name)
 	}

@@ -72,8 +72,8 @@ func isolate(j job) (home, temp string, err error) {
 	if err := unix.Mount("proc", "/proc", "proc", nothing|unix.MS_NOEXEC, ""); err != nil {
 		return "", "", fmt.Errorf("mount /proc: %w", err)
 	}
-	// In namespaces of users within this one a command would be root again. Where
-	// this can't be said, they only reach more of the kernel.
+	// In namespaces of users within this one a command would be root again. If this can't
+	// be set, they only reach more of the kernel.
 	_ = os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
 	if err := setMounts("/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID, 0); err != nil {
 		return "", "", fmt.Errorf("read-only: %w", err)

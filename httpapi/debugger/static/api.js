@@ -55,7 +55,7 @@ export function createAPI(onUnauthorized) {
     let told = {}
     try {
       told = parse(await response.text())
-    } catch { /* what stands in front of the server may answer with anything */ }
+    } catch { /* a proxy in front of the server may answer with anything */ }
     if (response.status === 401 && used === token) onUnauthorized(Boolean(used))
     throw new Failure(told.error || `The server answered ${response.status}.`,
       { code: told.code, status: response.status, detail: told.detail, requestId: told.requestId })

@@ -7,7 +7,7 @@
 //   timeline  there is news of the session: its timeline has grown or changed
 //   agent     another agent of the tree is looked at
 //   live      the connection has changed: app.connection
-//   sessions  what is listed may have changed: somebody has begun a session
+//   sessions  what is listed may have changed: a session was begun
 //   reset     what is known of sessions counts no more: the log is another one,
 //             or somebody else asks
 
@@ -54,7 +54,7 @@ export function createApp(onUnauthorized) {
     // is left out stays, within a session: {at: null} follows the head.
     go(target) { move(target, 'push') },
 
-    // scrub moves the position as often as anybody likes: one step back undoes
+    // scrub moves the position any number of times: one step back undoes
     // it all.
     scrub(at) { move({ at }, 'later') },
 

@@ -1,5 +1,5 @@
 // Where things are on the timeline: by record or by time. Both axes run through
-// the points that the timeline tells of and are straight between them. What
+// the points that the timeline contains and are straight between them. What
 // says nothing takes little room: sequences that other sessions have, and the
 // time in which nobody did anything.
 
@@ -94,9 +94,9 @@ function pointsOf(t) {
   return [{ sequence: points[0].sequence - 1, at: points[0].at }, ...points]
 }
 
-// densities tells of each interval that ends at a point how many of its
-// sequences are the session's own, whether somebody was at work, and whether a
-// call went on.
+// densities returns, for each interval that ends at a point, how many of its sequences
+// belong to the session, whether an agent was at work, and whether a call was in
+// progress.
 function densities(t, points) {
   const index = new Map(points.map((p, i) => [p.sequence, i]))
   const records = new Float64Array(points.length + 1)

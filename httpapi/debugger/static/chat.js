@@ -67,7 +67,7 @@ export function mount(element, app) {
       messageID = newID('msg')
       lost = null
       app.emit('sessions')
-      if (app.session === from) { // else somebody has gone elsewhere meanwhile
+      if (app.session === from) { // otherwise the user has gone elsewhere meanwhile
         id.value = ''
         agent.value = ''
         app.go({ session, at: null, compareTo: null })

@@ -40,8 +40,8 @@ export function compareForm(element, app) {
     } catch { /* an id can be typed */ }
   }
 
-  // Unless somebody has typed something else: from the checkpoint before the
-  // position to it; or what is compared.
+  // Unless the user has typed something else: from the checkpoint before the
+  // position to it; or the compared range.
   function fill() {
     element.hidden = app.compareTo !== null && !element.hasAttribute('data-always')
     const n = app.effectiveAt()

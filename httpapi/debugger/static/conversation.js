@@ -1,6 +1,5 @@
-// The conversation of one session as it is in a state: its messages, what
-// the open step has said so far, what stands beside the messages, and where
-// something was truncated.
+// The conversation of one session as it is in a state: its messages, the text that the
+// open step has streamed, annotations, and places where something was truncated.
 
 import { h } from './dom.js'
 import { duration, moment, number, plain } from './format.js'
@@ -167,7 +166,7 @@ function callCard(app, s, c) {
 
 // waits says what an open call waits for, or has waited for.
 function waits({ pending, answer }) {
-  const verdict = answer && { 'approval-response': answer.approved ? 'approved' : 'denied', timeout: 'the deadline has passed', abandoned: 'the user went on without it' }[answer.kind]
+  const verdict = answer && { 'approval-response': answer.approved ? 'approved' : 'denied', timeout: 'the deadline has passed', abandoned: 'the user continued without it' }[answer.kind]
   return h('div', { class: 'io' }, h('span', { class: 'label' }, 'wait'), answer
     ? h('span', { title: moment(answer.submittedAt) }, `${duration(answer.submittedAt - pending.createdAt)}, then ${verdict ?? 'answered'}`, answer.reason ? [': ', h('q', { class: 'prose' }, plain(answer.reason))] : '')
     : h('span', {}, `since ${moment(pending.createdAt).slice(11)}`, pending.deadline ? `, until ${moment(pending.deadline).slice(11)}` : ''))
@@ -198,7 +197,7 @@ function fileOf(f) {
       data.startsWith('data:') ? null : [' ', link(data)]))
 }
 
-// partial is what an open step has said so far, which is not a message yet.
+// partial is the text that an open step has streamed, which is not a message yet.
 function partial(step) {
   const parts = step.partial ?? []
   const said = parts.map((p) => `${p.kind}${p.text?.length}${p.closed}`).join()
@@ -227,7 +226,7 @@ function partial(step) {
   }
 }
 
-// aside is what stands beside a message and is not of the model's answer.
+// aside shows an annotation: content of a message that is not of the model's answer.
 function aside(app, root, s, a) {
   const key = `aside ${a.sequence} ${a.type ?? ''} ${a.callId ?? ''}`
   const row = (...children) => ({ key, build: () => h('div', { class: 'aside', 'data-test': 'aside' }, ...children, h('span', { class: 'grow' }), place(app, a.sequence)) })
@@ -313,7 +312,7 @@ async function readStruck(app, session, g) {
     count++
     const [kind, said, of] = Object.hasOwn(contents, r.type) ? contents[r.type](r.data) ?? [] : []
     const last = whole ? undefined : blocks.at(-1)
-    whole = !kind && !r.call // a record of another sort ends what was said
+    whole = !kind && !r.call // a record of another kind ends the text
     if (!kind) return
     if (last && last.kind === kind && last.of === of) last.text += said
     else blocks.push({ kind, of, text: said, sequence: r.sequence })

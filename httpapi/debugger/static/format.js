@@ -1,7 +1,7 @@
 // How times, amounts and foreign text are shown.
 
-// Characters that hide or turn round what stands beside them, or are none. What
-// joins emoji is left alone.
+// Characters that hide or reorder adjacent ones, or are not printable. Joiners of emoji
+// are kept.
 const unseen = new RegExp('(?<!\\p{Extended_Pictographic}[\\u{1f3fb}-\\u{1f3ff}\\ufe0f]?)\\u200d|\\u200d(?!\\p{Extended_Pictographic})|' +
   '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200c\\u200e\\u200f\\u2028-\\u202e' +
   '\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\ud800-\\udfff\\u{e0000}-\\u{e0fff}]', 'gu')

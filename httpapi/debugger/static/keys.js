@@ -38,7 +38,7 @@ export function bindKeys(app, timeline) {
         if (app.session === session) app.scrub(to)
       }
     } catch (err) {
-      console.warn(err) // the connection's state tells more
+      console.warn(err) // the connection's state has more detail
       wanted = []
     }
     moving = false

@@ -46,7 +46,7 @@ export function mount(element, app) {
     agents(got.items)
   }
 
-  // held: rows stay where they are while somebody points at one.
+  // held: rows stay where they are while the pointer is on one.
   const held = () => ui.scroll.matches(':hover') && matchMedia('(hover: hover)').matches || ui.scroll.contains(document.activeElement)
 
   // keep shows what is new of the sessions where they are.

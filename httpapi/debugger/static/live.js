@@ -1,6 +1,5 @@
-// Keeps the timeline of the session that is shown up to date: the log's records
-// tell that there is news, and the timeline's route what. It outlives restarts
-// of the server.
+// Keeps the timeline of the shown session up to date: the log's records signal changes,
+// and the timeline's route returns them. It continues across restarts of the server.
 
 import { sessionPath } from './api.js'
 

@@ -28,8 +28,8 @@ class States {
     app.on('reset', () => this.held.clear())
   }
 
-  // get resolves to the state of a session at n. Whoever asks for a state that
-  // is on its way gets the same.
+  // get resolves to the state of a session at n. A second request for a state that
+  // is being loaded gets the same promise.
   get(session, n) {
     const place = `${n} ${session}`
     const entry = this.held.get(place) ?? this.#load(session, n)

@@ -144,7 +144,7 @@ export function mount(element, app) {
         const a = px(axis.x(mark.sequence))
         if (a < -8 || a > width + 8) continue
         const strong = strongMarks.has(mark.kind)
-        if (a - (strong ? lastStrong : last) < LEAST_BLOCK) continue // it could not be told from its neighbour
+        if (a - (strong ? lastStrong : last) < LEAST_BLOCK) continue // it could not be distinguished from its neighbour
         last = a
         if (strong) lastStrong = a
         canvas.fillStyle = strong ? colour.bad : colour.borderStrong
@@ -245,7 +245,7 @@ export function mount(element, app) {
     const steps = kind === 'time' ? timeTicks() : recordTicks()
     put(ui.ticks, steps.map(([x, label]) => h('span', { class: 'tl-tick', style: { transform: `translateX(${x}px)` } }, label)),
       axis.breaks.map((p) => [px((p.from + p.to) / 2), p]).filter(([x, p]) => x > 0 && x < width && px(p.to) - px(p.from) > 34)
-        .map(([x, p]) => h('span', { class: 'tl-pause', style: { transform: `translateX(${x}px) translateX(-50%)` }, title: 'Nothing went on' }, duration(p.ms))))
+        .map(([x, p]) => h('span', { class: 'tl-pause', style: { transform: `translateX(${x}px) translateX(-50%)` }, title: 'Nothing happened' }, duration(p.ms))))
   }
 
   // recordTicks are the sequences at round places of the view.
@@ -563,7 +563,7 @@ function remember(key, value) {
   } catch { /* then it lasts until the page is left */ }
 }
 
-// tooltip tells of the block or mark under the pointer, or in focus.
+// tooltip describes the block or mark under the pointer, or in focus.
 function tooltip(ui, element, about) {
   let of = null
   const hide = () => {

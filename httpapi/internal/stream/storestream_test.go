@@ -17,9 +17,9 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// TestStoreFeedLooksAhead: a client that lags is told of a marker before
-// it gets what was truncated, and does not get that. One that is not looked ahead
-// for is told all the same, where the marker stands.
+// TestStoreFeedLooksAhead: a client that lags receives a marker before the chunks that it
+// truncates, and does not receive those. Without looking ahead, a client receives the
+// marker in its place.
 func TestStoreFeedLooksAhead(t *testing.T) {
 	for every, want := range map[time.Duration][]string{
 		0:         {"a", "truncated 4", "b", "e", "truncated 7", "g", "end"},

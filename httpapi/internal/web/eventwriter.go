@@ -191,8 +191,8 @@ func (o *EventWriter) expired() {
 	}
 }
 
-// pull moves events into out. It turns a panic into an error, since it runs in a
-// goroutine of its own.
+// pull moves events into out. It turns a panic into an error, since it runs in a separate
+// goroutine.
 func (o *EventWriter) pull(ctx context.Context, out *outbox, events iter.Seq2[Event, error]) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// settings are who may do what. A reload replaces them while the server runs.
+// settings are the callers' rights. A reload replaces them while the server runs.
 type settings struct {
 	auth     auth.Authenticator
 	identify auth.Identifier // nil: a middleware in front of the server identifies the caller

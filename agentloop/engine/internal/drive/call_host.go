@@ -34,7 +34,7 @@ type toolCall struct {
 }
 
 // errCallDone: the tool has returned and must leave the call alone.
-var errCallDone = errors.New("agentloop: the tool call is over")
+var errCallDone = errors.New("agentloop: the tool call is finished")
 
 // maxUpdates is how many state updates a call may make: with its result they
 // are one append.

@@ -27,7 +27,7 @@ type hookHost struct {
 }
 
 // errHookOver: the hook has returned, or has taken too long.
-var errHookOver = errors.New("agentloop: the hook is over")
+var errHookOver = errors.New("agentloop: the hook is finished")
 
 // newHookContext returns what a hook gets.
 func newHookContext(t *task, host *hookHost) *agentloop.HookContext {

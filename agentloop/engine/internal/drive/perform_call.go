@@ -48,7 +48,7 @@ func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 			return err
 		}
 		return t.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
-	case decide.RouteClient: // the fact first, as below: it shows readers of the stream who has to act
+	case decide.RouteClient: // the fact first, as below: it shows readers of the stream that a client has to act
 		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingClient, "", way.Tool.Timeout), c.start(e.Call))
 	case decide.RouteApproval:
 		id := t.approvalID(c)

@@ -215,8 +215,8 @@ func (t *task) appendIf(ctx context.Context, still func() bool, facts ...record.
 	return t.w.Append(ctx, entries...)
 }
 
-// write queues facts, all or none; a log that has fallen so far behind that
-// there is no room is waited for. flush returns their outcome.
+// write queues facts, all or none; if the log lags so far that there is no room, it
+// waits. flush returns their outcome.
 func (t *task) write(ctx context.Context, facts ...record.Draft) error {
 	entries, err := record.Entries(t.session, facts)
 	if err != nil {

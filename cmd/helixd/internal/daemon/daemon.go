@@ -155,7 +155,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	node := "node-" + ulid.Make().String()
-	between, err := dial() // what nodes say to each other does not wait behind the log's traffic
+	between, err := dial() // so that messages between nodes don't wait for the log's traffic
 	if err != nil {
 		return err
 	}

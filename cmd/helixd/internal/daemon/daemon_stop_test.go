@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
-// TestAStopWhileStarting: a daemon that is told to stop while it starts says so, also if what it
-// waited for ended with its own error.
+// TestAStopWhileStarting: a daemon that is stopped while it starts reports that, also if
+// what it waited for ended with its own error.
 func TestAStopWhileStarting(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

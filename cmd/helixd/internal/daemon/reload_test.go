@@ -98,7 +98,6 @@ func TestReload(t *testing.T) {
 
 // TestReloadsLoseNoRun: each run comes to its end, by the agents of one moment.
 func TestReloadsLoseNoRun(t *testing.T) {
-	testkit.Slow(t)
 	t.Parallel()
 	const runners = 6
 	reloads, runsEach := testkit.Times(50), testkit.Times(10)

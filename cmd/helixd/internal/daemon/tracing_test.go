@@ -149,7 +149,7 @@ func TestTracesReachACollector(t *testing.T) {
 	require.Equal(t, run.SpanId, call.ParentSpanId)
 	require.Len(t, run.Links, 1)
 	require.Equal(t, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, run.Links[0].TraceId)
-	require.Equal(t, fmt.Sprintf("00-%s-%x-01", id, call.SpanId), seen, "the tool can go on with the trace")
+	require.Equal(t, fmt.Sprintf("00-%s-%x-01", id, call.SpanId), seen, "the tool can continue the trace")
 }
 
 func TestTracesWithContent(t *testing.T) {

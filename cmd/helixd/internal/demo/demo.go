@@ -59,7 +59,7 @@ func weatherScript() []scripted.Turn {
 		},
 		{
 			Text: "San Francisco has fog and 14 degrees, as ever. Copenhagen has sun and 21 degrees, which is less usual. " +
-				"Every word of this is in the log: stop me with kill -9, start helixd again, and I go on where I was.",
+				"Every word of this is in the log: stop me with kill -9, start helixd again, and I continue where I was.",
 			Usage: eventlog.TokenUsage{Prompt: 132, Completion: 58},
 		},
 	}

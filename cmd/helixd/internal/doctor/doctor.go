@@ -58,7 +58,7 @@ type Command struct {
 
 // Help is shown by helixd doctor --help.
 func (Command) Help() string {
-	return `It stores nothing and creates no stream. Each line is ok, a warning or a problem, what was looked at, what was found and, behind ->, what to change.
+	return `It stores nothing and creates no stream. Each line is ok, a warning or a problem, what was looked at, what was found and, after ->, what to change.
 
 With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, exposure, workspaces, readModels, tracing, models, tools, mcp, remoteAgents, embedder, memory, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, storage, clock.
 

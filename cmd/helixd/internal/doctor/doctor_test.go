@@ -211,8 +211,8 @@ agents:
 	require.Contains(t, out, "warning  models       agents.a.model.baseURL")
 }
 
-// TestDoctorOnAConfiguration: all that is wrong is told at once, where it is,
-// and nothing is started.
+// TestDoctorOnAConfiguration: all errors are reported at once with their places, and
+// nothing is started.
 func TestDoctorOnAConfiguration(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string

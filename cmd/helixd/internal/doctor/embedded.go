@@ -113,7 +113,7 @@ func (d *exam) running(ctx context.Context) error {
 	o := d.options()
 	o.Partitions, o.Durability = n.Partitions, eventlog.Durability(d.config.Durability)
 	if n.Cluster.Listen != "" {
-		o.Replicas, o.Durability = n.Replicas, "" // the streams tell
+		o.Replicas, o.Durability = n.Replicas, "" // the streams have it
 	}
 	return d.connected(ctx, "nats://"+reachable(n.Listen), []nats.Option{nats.UserInfo(n.User, n.Password.Reveal())}, o)
 }

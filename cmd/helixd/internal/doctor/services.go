@@ -31,7 +31,7 @@ func (d *exam) readModels() {
 	d.OK(checkReadModels, "%s can be written", path)
 }
 
-// writable reports why a file can't be written or made; it leaves none behind.
+// writable reports why a file can't be written or created. It leaves no file.
 func writable(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err == nil {

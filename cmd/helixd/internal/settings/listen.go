@@ -11,8 +11,10 @@ import (
 	"github.com/helixd/helixd/httpapi"
 )
 
-// CheckListen keeps live streams from those who may not read them over HTTP,
-// and the log from servers that would join the cluster.
+// CheckListen refuses a configuration in which clients from other machines could read
+// live streams that they may not read over HTTP, or in which foreign servers could join
+// the cluster and get the log. forced allows addresses that are not loopback. It warns of
+// what remains possible.
 func CheckListen(c *config.Config, forced bool, log *slog.Logger) error {
 	n := c.NATS
 	if n.URL != "" {

@@ -66,7 +66,7 @@ func TestForkAndRollback(t *testing.T) {
 	require.Equal(t, api.RolledBack{SessionID: "s", RolledBack: true, AfterSequence: 3, AtSequence: head}, back)
 }
 
-// Whoever can be asked is told what there is to lose.
+// If a person can be asked, the question says what there is to lose.
 func TestRollbackAsks(t *testing.T) {
 	cmd := func(session string) rollbackCmd {
 		return rollbackCmd{Session: session, DaemonFlags: source.DaemonFlags{Server: "http://127.0.0.1:1"}, To: 3}

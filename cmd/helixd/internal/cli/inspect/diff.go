@@ -125,7 +125,7 @@ func (r *page) diff(session string, d stateDiff, earlier map[string]any, all boo
 			shown = append(shown, op)
 		case op.Op == "remove" && strings.HasPrefix(op.Path, "/messages/"):
 			gone++
-		case strings.HasPrefix(op.Path, "/messages/") && d.From <= d.To: // told above
+		case strings.HasPrefix(op.Path, "/messages/") && d.From <= d.To: // printed above
 		default:
 			rest++
 		}

@@ -69,7 +69,7 @@ const patchShown = `[
 
 const stateBefore = `{"sequence":10,"state":{"status":"active","head":10,"customState":{"asked":12345678901234567889,"list":[1],"old":{"deep":"<b>"}}}}`
 
-// A difference is told with what was there before.
+// A difference is printed with the earlier value.
 func TestDiff(t *testing.T) {
 	forth := `{"from":10,"to":24,"durationMs":1500,"cost":0.0123,"usage":{"prompt":54,"completion":61,"total":115},"messages":` +
 		encoded(t, conversation()) + `,"toolCalls":[

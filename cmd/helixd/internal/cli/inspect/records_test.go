@@ -34,7 +34,7 @@ func TestRecordsFollow(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(two, "\n\n\n", "\n"), out)
 }
 
-// Whoever follows ends it, which is no failure.
+// The user ends a follow, which is no failure.
 func TestFollowingIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func TestFollowingIsStopped(t *testing.T) {
 	require.ErrorIs(t, recordsCmd{Flags: from, Session: "s"}.Run(p), context.Canceled, "half of them is a failure")
 }
 
-// Whoever watches a replay has seen enough when it has begun, and nothing before.
+// A replay that the user stops has printed its beginning, and nothing before.
 func TestReplayIsStopped(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("data: {\"type\":\"chunk\",\"chunk\":{\"type\":\"custom\"},\"sequence\":1}\n\n"))

@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// A session continues in another way from a moment on, and whoever asked sees how.
+// A session continues differently from a point on, and the output shows how.
 func TestReplayLive(t *testing.T) {
 	_, agents := guideAgents(t)
 	log, helixd := clitest.Serve[Commands](t, agents...)

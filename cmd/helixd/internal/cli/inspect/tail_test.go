@@ -34,7 +34,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "go test ./cmd/helixd/internal/cli/inspect -run %s -update", t.Name())
 }
 
-// told runs a command against a daemon that answers so.
+// told runs a command against a daemon that answers with answer.
 func told(t *testing.T, answer func(http.ResponseWriter, *http.Request), args ...string) (stdout string, err error) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(answer))
@@ -128,7 +128,7 @@ func story() []eventlog.Chunk {
 	}
 }
 
-// A stream is told in words, in which nothing steers the terminal.
+// A stream is printed in words, in which nothing controls the terminal.
 func TestTranscript(t *testing.T) {
 	stream := streamed(t, `{"type":"end","status":"paused"}`, story()...)
 	for name, args := range map[string][]string{
@@ -144,7 +144,7 @@ func TestTranscript(t *testing.T) {
 		require.Equal(t, terminal.Readable(shown), shown, "%s: the terminal would obey it", name)
 		replayed, err := told(t, sendStream(stream), append([]string{"replay"}, args[1:]...)...)
 		require.NoError(t, err)
-		require.Equal(t, out, replayed, "a replay is told as the stream was")
+		require.Equal(t, out, replayed, "a replay is printed as the stream was")
 	}
 	out, err := told(t, sendStream(stream), "tail", "s", "--json")
 	require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestTranscriptOfFailures(t *testing.T) {
 	cut, _, _ := strings.Cut(whole, "event: end")
 	out, err = told(t, sendStream(cut), "tail", "s")
 	require.ErrorContains(t, err, "the connection was lost; resume with --from 10")
-	require.Equal(t, "      10  text       half\n", out, "what comes next has a line of its own")
+	require.Equal(t, "      10  text       half\n", out, "the next output has its own line")
 
 	out, err = told(t, sendStream("data: {\"type\":\"chunk\",\"chunk\":{\"type\":\"from\\u009bthe future\",\"x\":1},\"sequence\":3}\n\n"+whole), "tail", "s")
 	require.NoError(t, err)
