@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // busy is a log in which other sessions write between all appends.
@@ -440,6 +441,7 @@ func TestImportKeepsKeyedAppendsTogether(t *testing.T) {
 
 // Neither many records nor large ones are held at once.
 func TestImportBatchesAreBounded(t *testing.T) {
+	testkit.Sequential(t)
 	large := logtest.Text("s", strings.Repeat("x", 3<<20))
 	var records []eventlog.Record
 	for i := range 2500 {

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -175,6 +176,7 @@ func (a *testAPI) tooMuchWork(session string) {
 }
 
 func TestChunksThatAreTooMuchWork(t *testing.T) {
+	testkit.Sequential(t)
 	t.Parallel()
 	a := newAPI(t)
 	a.tooMuchWork("s")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 func regenerates(session, messageID string, messages ...string) string {
@@ -78,6 +79,7 @@ func TestChatRegenerate(t *testing.T) {
 // TestChatRegenerateOpenTurn: a message that went into an open turn is not lost
 // when its answer is given again, and calls that wait are no obstacle.
 func TestChatRegenerateOpenTurn(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	a := newChat(t, talkingAgents())
 	a.chat(says("s", "asker", "go"))

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
 
@@ -134,6 +135,7 @@ func readParts(t *testing.T, c *uitest.Client, frames []part) {
 // gets exactly the frames that it lacks, in either dialect, and has the message
 // of the uncut stream, which is the one that the history shows.
 func TestAChatCutAnywhereContinues(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	a := newChat(t, talkers())
 	for name, talk := range talks() {

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -60,6 +61,7 @@ func exactly(t *testing.T, raw []byte) (v any) {
 // TestDiff patches the state of each sequence into that of each other one, of
 // a tree with sub-agents, a rollback and odd custom states.
 func TestDiff(t *testing.T) {
+	testkit.Sequential(t)
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), waitingAgents())
 	a.begin("p", "parent")

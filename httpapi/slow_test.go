@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // stuck opens /sse and never reads.
@@ -72,6 +73,7 @@ func TestSlowClientHoldsUpNobody(t *testing.T) {
 }
 
 func TestStuckClientIsDropped(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	a := newAPI(t)
 	a.append("s", created("s"))

@@ -24,6 +24,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // clusterSize is how many servers newCluster runs.
@@ -292,6 +293,7 @@ func TestAReplicatedLogSurvivesAServer(t *testing.T) {
 }
 
 func TestContractOfAReplicatedLog(t *testing.T) {
+	testkit.Full(t)
 	t.Parallel() // most of it is waiting
 	idle := make(chan *cluster, 3)
 	for range cap(idle) {

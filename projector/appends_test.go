@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -51,6 +52,7 @@ func TestAppendsOutliveTruncation(t *testing.T) {
 // before them that their keys were used. The result is the same however the log is split,
 // and also if the state was stored in between.
 func TestKeysAreRememberedForABoundedTime(t *testing.T) {
+	testkit.Sequential(t)
 	const keys = 3*projector.LeastKnownAppends + projector.LeastOldKeys + 77
 	key := func(i int) string { return fmt.Sprint("key-", i) }
 	live := new(projector.Tree)

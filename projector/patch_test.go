@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -28,6 +29,7 @@ func hugeArray() (state, tooMuch eventlog.Entry) {
 }
 
 func TestAPatchThatIsTooMuchWorkIsParked(t *testing.T) {
+	testkit.Sequential(t)
 	state, tooMuch := hugeArray()
 	small := patches(addOp("/a/0", "7"))
 	log := numbered(state, small, tooMuch, small, patches(addOp("/b", "1")))
@@ -48,6 +50,7 @@ func TestAPatchThatIsTooMuchWorkIsParked(t *testing.T) {
 }
 
 func TestEachRecordGivesWorkBack(t *testing.T) {
+	testkit.Sequential(t)
 	state, tooMuch := hugeArray()
 	tree := projector.Fold(numbered(state, tooMuch)...)
 	require.EqualValues(t, projector.MaxPatchWork-projector.PatchWorkBack, tree.PatchWork)
@@ -64,6 +67,7 @@ func TestEachRecordGivesWorkBack(t *testing.T) {
 }
 
 func TestWhatWouldBeParkedIsKnownBefore(t *testing.T) {
+	testkit.Sequential(t)
 	state, tooMuch := hugeArray()
 	of := func(e eventlog.Entry) *eventlog.StatePatch {
 		c, err := eventlog.Record{Entry: e}.Chunk()

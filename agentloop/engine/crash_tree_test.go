@@ -17,11 +17,12 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
 // treeDeaths is of how many appends, of each sort, a process dies in
-// TestATreeSurvivesDeathAtAnyAppend. With HELIX_ALL_DEATHS set it dies of all.
+// TestATreeSurvivesDeathAtAnyAppend, with HELIX_FULL. With HELIX_ALL_DEATHS set it dies of all.
 const treeDeaths = 20
 
 // A process that drives a tree of agents dies at an append; another one continues
@@ -41,7 +42,7 @@ func TestATreeSurvivesDeathAtAnyAppend(t *testing.T) {
 		for _, stored := range []bool{false, true} {
 			deaths := rnd.Perm(appends)
 			if os.Getenv("HELIX_ALL_DEATHS") == "" {
-				deaths = deaths[:min(treeDeaths, appends)]
+				deaths = deaths[:min(testkit.Times(treeDeaths), appends)]
 			}
 			for _, after := range deaths {
 				t.Run(fmt.Sprintf("after %d, stored %v, paced %v", after, stored, pace), func(t *testing.T) {

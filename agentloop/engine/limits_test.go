@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -117,6 +118,7 @@ func TestAnAbortClosesMoreCallsThanOneAppendTakes(t *testing.T) {
 }
 
 func TestAMessageAbandonsMoreCallsThanOneAppendTakes(t *testing.T) {
+	testkit.Sequential(t)
 	log := waiting(t, eventlog.PendingClient)
 	g := newRigOn(t, log, agentloop.Agent{
 		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(scripted.Turn{Text: "fine"}),
@@ -130,6 +132,7 @@ func TestAMessageAbandonsMoreCallsThanOneAppendTakes(t *testing.T) {
 }
 
 func TestAConfirmationDecidesMoreCallsThanOneAppendTakes(t *testing.T) {
+	testkit.Sequential(t)
 	log := waiting(t, eventlog.PendingApproval)
 	g := newRigOn(t, log, agentloop.Agent{
 		Name: "a", Model: script(asks(1), scripted.Turn{Text: "fine"}),

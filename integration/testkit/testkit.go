@@ -29,11 +29,30 @@ func AtOnce(n int) {
 // also in a short run.
 func full() bool { return os.Getenv("HELIX_FULL") != "" }
 
-// Slow leaves a test that takes more than a second out of a short run.
+// Slow leaves a test that takes more than a second out of a short run. With the race
+// detector it runs: it may have many goroutines.
 func Slow(t testing.TB) {
+	t.Helper()
+	if !Raced {
+		Sequential(t)
+	}
+}
+
+// Sequential leaves a test that takes more than a second in one goroutine out of a short
+// run. With the race detector it would take long and show nothing.
+func Sequential(t testing.TB) {
 	t.Helper()
 	if testing.Short() && !full() {
 		t.Skip("it takes more than a second: not in a short run, unless HELIX_FULL is set")
+	}
+}
+
+// Full leaves a test out unless HELIX_FULL is set: one that repeats, on a slower deployment,
+// what others show.
+func Full(t testing.TB) {
+	t.Helper()
+	if !full() {
+		t.Skip("only with HELIX_FULL")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
@@ -23,6 +24,7 @@ func allocated(f func()) int64 {
 
 // A patch that copies a large part of a document counts it.
 func TestWorkCoversWhatAPatchCopies(t *testing.T) {
+	testkit.Sequential(t)
 	huge := strings.Repeat("k", 4<<20)
 	large := strings.Repeat("v", 1<<20)
 	for name, doc := range map[string]string{

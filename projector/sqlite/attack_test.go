@@ -16,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -129,7 +130,7 @@ func TestErasureRemovesTheBytes(t *testing.T) {
 	w := newWorld(t)
 	const secret = "unmistakable"
 	sessions, messages := 20, 20
-	if raced {
+	if testkit.Raced {
 		sessions, messages = 3, 5
 	}
 	for i := range sessions {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -24,7 +25,7 @@ func TestRowsAreThoseOfTheFolds(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	rounds, steps := 6, 60
-	if raced || testing.Short() {
+	if testkit.Raced || testing.Short() {
 		rounds, steps = 2, 20
 	}
 	for range rounds {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -30,7 +31,7 @@ func TestMemoriesAgreeWithTheLog(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	steps := 400
-	if raced || testing.Short() {
+	if testkit.Raced || testing.Short() {
 		steps = 100
 	}
 	w := newWorld(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -167,7 +168,7 @@ func TestARareWordAndAFrequentOne(t *testing.T) {
 func TestWhatIsNotWanted(t *testing.T) {
 	t.Parallel()
 	n := 18 * roughLeast
-	if raced || testing.Short() {
+	if testkit.Raced || testing.Short() {
 		n = 4 * roughLeast
 	}
 	w, s, vectors := large(t, n)
@@ -344,7 +345,7 @@ func TestForgettingRemovesTheBytes(t *testing.T) {
 				traces = append(traces, identity)
 			}
 			memories := 300
-			if raced {
+			if testkit.Raced {
 				memories = 20
 			}
 			var ids []string

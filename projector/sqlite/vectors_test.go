@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -84,7 +85,7 @@ func exact(vectors [][]float32, q []float32, most int) []int {
 func TestTheBestAreFound(t *testing.T) {
 	t.Parallel()
 	memories, questions := 2_000, 20
-	if raced || testing.Short() {
+	if testkit.Raced || testing.Short() {
 		memories, questions = 500, 10
 	}
 	for _, dimensions := range []int{3, 64, 256, 1536} {

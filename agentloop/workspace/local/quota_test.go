@@ -53,7 +53,7 @@ func TestWhatIsLockedCounts(t *testing.T) {
 // Commands make paths that are far longer than what a file system calls too
 // long: who looks at all of them must not need the memory for that.
 func TestLongPathsAreTooMuch(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	for name, fill := range map[string]func(t *testing.T, at string){
 		"names": func(t *testing.T, at string) {
 			inner, long := filepath.Join(t.TempDir(), "inner"), strings.Repeat("n", 246)

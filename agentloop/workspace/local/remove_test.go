@@ -51,7 +51,7 @@ func dig(t *testing.T, at, inner, name string, n int) {
 // Commands make more folders within each other than a process may have files
 // open.
 func TestDeepFoldersAreRemoved(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	const depth, files = 1000, 256
 	for name, remove := range map[string]func(p *local.Provider, w workspace.Workspace) error{
 		"by the agent": func(_ *local.Provider, w workspace.Workspace) error { return w.FS().Remove(t.Context(), "deep") },

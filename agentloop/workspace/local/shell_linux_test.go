@@ -96,7 +96,7 @@ func TestACommandHasNothingOfTheDaemons(t *testing.T) {
 }
 
 func TestAnIsolatedCommandSeesOnlyItsWorkspace(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	hidden := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(hidden, "data"), []byte("of the daemon"), 0o644))
 	require.NoError(t, os.Chmod(hidden, 0o777))
@@ -159,7 +159,7 @@ func running(t *testing.T, line string) (pids []string) {
 }
 
 func TestTimeLimit(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	each(t, local.Options{Timeout: patient}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
 		marker := fmt.Sprintf("sleep 8%d", time.Now().UnixNano()%1e9)
 		want := workspace.Outcome{ExitCode: -1, Stdout: "begun\n", Stopped: "timeout"}
@@ -220,7 +220,7 @@ func TestProcessLimit(t *testing.T) {
 }
 
 func TestQuotaOfCommands(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	each(t, local.Options{Timeout: patient, MaxBytes: 4 << 20}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
 		require.NotZero(t, run(t, w, "head -c 8000000 /dev/zero > big").ExitCode, "no file is larger than the workspace may be")
 		_, err := w.Shell().Run(t.Context(), workspace.Command{Line: "true"})
@@ -235,7 +235,7 @@ func TestQuotaOfCommands(t *testing.T) {
 
 // A command that locks its home keeps nobody out of the workspace.
 func TestALockedHomeIsUnlocked(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	each(t, local.Options{Timeout: patient}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
 		require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
 		lock := func() { run(t, w, "chmod 0 ~") }

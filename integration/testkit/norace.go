@@ -1,0 +1,6 @@
+//go:build !race
+
+package testkit
+
+// Raced reports whether the race detector is on, with which computing takes many times as long.
+const Raced = false
