@@ -73,9 +73,11 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// newDaemon prepares a daemon on a free port. It does not start it.
+// newDaemon prepares a daemon on a free port. It does not start it. A short run does not
+// build one.
 func newDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
+	testkit.Slow(t)
 	address := freeAddress(t)
 	d := &daemon{t: t, url: "http://" + address, args: append(args, "--listen", address), logs: new(output)}
 	t.Cleanup(func() {

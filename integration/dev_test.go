@@ -18,6 +18,7 @@ import (
 // helixd runs a command to its end.
 func helixd(t *testing.T, args ...string) string {
 	t.Helper()
+	testkit.Slow(t)
 	path, err := binary()
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -99,6 +100,7 @@ func TestStopEndsStreams(t *testing.T) {
 
 // TestServeRefuses: what can't work does not start.
 func TestServeRefuses(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	path, err := binary()
 	require.NoError(t, err)

@@ -43,6 +43,7 @@ type diagnosis struct {
 // diagnose runs helixd doctor in an empty folder.
 func diagnose(t *testing.T, args ...string) (d diagnosis) {
 	t.Helper()
+	testkit.Slow(t)
 	path, err := binary()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), path, append([]string{"doctor", "--json"}, args...)...)

@@ -24,6 +24,7 @@ import (
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // outsideNodes are daemons on a deployment that is not theirs. Their agents are
@@ -94,6 +95,7 @@ const healthyRuns = 20
 // The death of the server that leads the list of runs, or the log, disturbs no
 // run that is healthy: nobody takes one over.
 func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
+	testkit.Slow(t)
 	runs := healthyRuns
 	if s := os.Getenv("HELIX_HEALTHY"); s != "" {
 		var err error

@@ -33,6 +33,7 @@ type terminal struct {
 // onTerminal starts a command.
 func onTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
+	testkit.Slow(t)
 	path, err := binary()
 	require.NoError(t, err)
 	keys, screen := openTerminal(t)

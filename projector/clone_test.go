@@ -6,12 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
 // TestAClonesFoldIsItsOwn: a state and its clones are independent, whichever of them is
 // folded further.
 func TestAClonesFoldIsItsOwn(t *testing.T) {
+	testkit.Sequential(t)
 	t.Parallel()
 	rnd := seeded(t)
 	type kept struct {

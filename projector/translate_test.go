@@ -13,12 +13,14 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
 // The import of any session folds to the same state at every sequence; only the sequences
 // differ.
 func TestAnImportFoldsToTheSameState(t *testing.T) {
+	testkit.Sequential(t)
 	rnd := seeded(t)
 	for range 40 {
 		original := slices.DeleteFunc(randomLog(rnd, 120), func(r eventlog.Record) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/jsondoc"
 	"github.com/helixd/helixd/snapshot"
@@ -179,6 +180,7 @@ func TestALongSessionsStatesAreNear(t *testing.T) {
 // TestLostPagesCostTimeOnly: whatever saved data is lost, states are correct, and the
 // next fold saves it again.
 func TestLostPagesCostTimeOnly(t *testing.T) {
+	testkit.Slow(t)
 	d := onDisk(t)
 	appendAll(t, d.log, "s", 0, logtest.LongSession("s", 2_500))
 	look := func() string {

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 	foldsmem "github.com/helixd/helixd/snapshot/memory"
@@ -20,6 +21,7 @@ import (
 // TestATipIsTheFold: whatever was appended through tips or by others, or read in between,
 // a current tip and every other state are the fold of the records.
 func TestATipIsTheFold(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	rnd := seeded(t)
 	log := memory.New()

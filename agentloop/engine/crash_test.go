@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -206,6 +207,7 @@ func goesOn(last, next map[string]any) bool {
 }
 
 func TestDeathAtAnyAppendLeavesTheSameOutcome(t *testing.T) {
+	testkit.Slow(t)
 	calm, log := newWorkload(), memory.New()
 	agent, said := calm.agent(), 0
 	agent.Model = paced{Model: agent.Model, log: log, said: &said}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // all returns what an iteration yields.
@@ -53,6 +54,7 @@ var aliases = map[string]string{
 
 // Every route has a method that reaches it.
 func TestRoutes(t *testing.T) {
+	testkit.Slow(t)
 	uses := map[string]use{}
 	for _, some := range []map[string]use{usesRuns, usesSessions, usesListings, usesMemories, usesChat, usesAppend} {
 		maps.Copy(uses, some)

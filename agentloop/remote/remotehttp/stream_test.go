@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 func TestAStreamYieldsItsEvents(t *testing.T) {
@@ -138,6 +139,7 @@ func TestAnAnswerThatIsNoStreamIsClosed(t *testing.T) {
 }
 
 func TestLargeEvents(t *testing.T) {
+	testkit.Slow(t)
 	s := newServer(t)
 	h := remotehttp.New(s.http.URL, nil)
 	largest := strings.Repeat("x", eventlog.MaxPayload-len(rawText("")))

@@ -12,11 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestANodeHasTheLogGrow: a node that starts with more partitions grows the log while
 // another one serves. Both continue, and each lists what the other one received since.
 func TestANodeHasTheLogGrow(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	url, _ := clitest.NATS(t)
 	node := func(partitions int) *Daemon {

@@ -10,11 +10,13 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestTenantMetrics: tenants with limits by their names are shown by these, others
 // together, and callers without a tenant not at all. A reload changes which these are.
 func TestTenantMetrics(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	provider := modeltest.ServeFunc(t, func([]byte) modeltest.Stream {
 		return modeltest.Events(`{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`, "[DONE]")

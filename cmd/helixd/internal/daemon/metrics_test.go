@@ -24,6 +24,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // scraped is what a daemon measures, as Prometheus reads it.
@@ -89,6 +90,7 @@ func startConfigured(t *testing.T, path string) *Daemon {
 // TestMetrics: a run with a tool, one that waits for a person, and one that the
 // next process takes over.
 func TestMetrics(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"result":"fog"}`)

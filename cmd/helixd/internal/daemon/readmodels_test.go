@@ -11,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestPricesAreThoseOfNow: a reload takes over prices.
 func TestPricesAreThoseOfNow(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	path := clitest.Config(t, fmt.Sprintf(agentsFile, "t0ken", "a"))
 	d := serveFile(t, path, &logBuffer{}, make(chan os.Signal, 1))

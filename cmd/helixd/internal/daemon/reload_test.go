@@ -98,6 +98,7 @@ func TestReload(t *testing.T) {
 
 // TestReloadsLoseNoRun: each run comes to its end, by the agents of one moment.
 func TestReloadsLoseNoRun(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const runners = 6
 	reloads, runsEach := testkit.Times(50), testkit.Times(10)
