@@ -37,7 +37,7 @@ func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chu
 		}
 	case *eventlog.ToolStart:
 		if call := openCall(s, r.Call); call != nil && (call.Pending == nil || call.Pending.Kind != eventlog.PendingClient) {
-			v.call(r, s, call, wayOfName(c.ToolName), "")
+			v.call(r, s, call, routeOfName(c.ToolName), "")
 			if strings.HasPrefix(c.ToolName, agentloop.CompanionPrefix) {
 				v.companion = r.Call
 				return true
@@ -120,7 +120,7 @@ func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact
 			cut, ok := e.(decide.Truncate)
 			return ok && about(e) && cut.Reason == f.Reason
 		})
-		v.judge(r, s, "", same, strikes(f.Reason), today)
+		v.judge(r, s, "", same, truncates(f.Reason), today)
 		return true
 	case *eventlog.RunEnded:
 		return v.ended(r, s, f)
@@ -261,7 +261,7 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.T
 	return true
 }
 
-// call compares the way that a call went.
+// call compares the route of a call.
 func (v *verifier) call(r eventlog.Record, s *projector.Session, call *projector.Call, went decide.RouteKind, code string) {
 	v.decide()
 	due, ok := v.async[decide.CallKey(s.SessionID, call.ID)].(decide.RunCall)
@@ -307,9 +307,9 @@ func openCall(s *projector.Session, id string) *projector.Call {
 	return nil
 }
 
-// wayOfName is how a call that has begun went: names that the loop's own tools
+// routeOfName is the route of a call that has begun: names that the loop's own tools
 // have are reserved.
-func wayOfName(tool string) decide.RouteKind {
+func routeOfName(tool string) decide.RouteKind {
 	switch {
 	case tool == agentloop.FinishTool:
 		return decide.RouteFinish

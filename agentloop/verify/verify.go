@@ -58,7 +58,7 @@ type Difference struct {
 // The records must be all of the session from its first one on, truncated ones
 // too, as [eventlog.Log]'s Read yields them. With other agents than it was
 // recorded with, this finds the first place where a session would have gone
-// another way: which model calls are made, which way a call goes (executed,
+// another way: which model calls are made, which route a call has (executed,
 // refused, approved first, to a client, to a sub-agent), what is taken of an
 // answer, and when a run suspends, completes with what output, or fails with
 // what code.
@@ -250,7 +250,7 @@ func (v *verifier) judge(r eventlog.Record, s *projector.Session, call string, s
 	v.found.Differs = d
 }
 
-// route is the way that a call goes today. Approval gates are asked.
+// route is the route of a call today. Approval gates are asked.
 func (v *verifier) route(s *projector.Session, call projector.Call) decide.Route {
 	def := v.defs[s.AgentType]
 	return decide.RouteOf(def, call, func() bool {

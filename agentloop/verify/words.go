@@ -40,7 +40,7 @@ func tells(text string) phrase {
 	return phrase{"sent", "send", fmt.Sprintf("the model %q", short(text))}
 }
 
-func strikes(reason eventlog.ResyncReason) phrase {
+func truncates(reason eventlog.ResyncReason) phrase {
 	return phrase{"truncated", "truncate", fmt.Sprintf("unfinished records (%s)", reason)}
 }
 
@@ -121,8 +121,8 @@ func (v *verifier) today(s *projector.Session, call string) string {
 // words says what an effect does, and to which call.
 func (v *verifier) words(s *projector.Session, e decide.Effect) (said, call string) {
 	run := func(c projector.Call) (string, string) {
-		way := v.route(s, c)
-		return goes(c.Name, way.Kind, way.Code).would(), c.ID
+		route := v.route(s, c)
+		return goes(c.Name, route.Kind, route.Code).would(), c.ID
 	}
 	switch e := e.(type) {
 	case decide.CallModel:
@@ -143,7 +143,7 @@ func (v *verifier) words(s *projector.Session, e decide.Effect) (said, call stri
 	case decide.SaveWorkspace:
 		return "would save the workspace", ""
 	case decide.Truncate:
-		return strikes(e.Reason).would(), ""
+		return truncates(e.Reason).would(), ""
 	case decide.CommitStep:
 		return commits(e.Step.Number).would(), ""
 	case decide.Tell:

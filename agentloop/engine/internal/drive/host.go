@@ -29,5 +29,5 @@ type Host struct {
 	Files        *files.Files
 	Goroutines   *sync.WaitGroup             // of all goroutines
 	Drains       <-chan struct{}             // closed when the node drains
-	Leaves       func(agentType string) bool // whether an agent's runs shall continue elsewhere
+	HandsOver    func(agentType string) bool // whether an agent's runs shall continue elsewhere
 }

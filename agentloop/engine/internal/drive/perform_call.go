@@ -29,17 +29,17 @@ var errToolTimeout = errors.New("the tool timed out")
 func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
 	ctx = t.traces.Call(ctx, t.traced(), c.step, e.Call)
-	switch way := decide.RouteOf(t.def, e.Call, func() bool { return t.mustApprove(ctx, c, e.Call.Arguments) }); way.Kind {
+	switch route := decide.RouteOf(t.def, e.Call, func() bool { return t.mustApprove(ctx, c, e.Call.Arguments) }); route.Kind {
 	case decide.RouteRefuse:
-		return t.refuse(ctx, c, e.Call, way.Code, way.Problem)
+		return t.refuse(ctx, c, e.Call, route.Code, route.Problem)
 	case decide.RouteRemote, decide.RouteHasStarted:
-		if way.Kind == decide.RouteRemote {
-			t.beforeExecution(ctx, backlog.BeforeSubAgent(way.Remote.Name, e.Call))
+		if route.Kind == decide.RouteRemote {
+			t.beforeExecution(ctx, backlog.BeforeSubAgent(route.Remote.Name, e.Call))
 		}
 		t.pass() // it may take its time before it returns
-		return t.runRemote(ctx, c, e.Call, way.Remote)
+		return t.runRemote(ctx, c, e.Call, route.Remote)
 	case decide.RouteSubAgent:
-		return t.startChild(ctx, c, e.Call, way.Sub)
+		return t.startChild(ctx, c, e.Call, route.Sub)
 	case decide.RouteCompanion:
 		return t.companion(ctx, c, e.Call)
 	case decide.RouteFinish:
@@ -49,14 +49,14 @@ func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 		}
 		return t.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
 	case decide.RouteClient: // the fact first, as below: it shows readers of the stream that a client has to act
-		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingClient, "", way.Tool.Timeout), c.start(e.Call))
+		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingClient, "", route.Tool.Timeout), c.start(e.Call))
 	case decide.RouteApproval:
 		id := t.approvalID(c)
 		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingApproval, id, 0), c.chunk(&eventlog.ToolApprovalRequest{
 			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, IsAutomatic: onlyIf(c.judged), Base: c.base(),
 		}))
 	default:
-		return t.runTool(ctx, c, e.Call, way.Tool)
+		return t.runTool(ctx, c, e.Call, route.Tool)
 	}
 }
 

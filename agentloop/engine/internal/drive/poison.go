@@ -18,7 +18,7 @@ func poisoned(c *projector.Claim) bool {
 
 // Probation is the trial of a suspected tree.
 type Probation struct {
-	Clear func()           // ends it: the tree is innocent, and a further one may have one
+	Clear func()           // ends it: the tree is not the cause, and one more may be on probation
 	Leave func()           // only ends it
 	Over  <-chan time.Time // when it has lived for a while
 }

@@ -42,8 +42,8 @@ type task struct {
 	// another run drives the session.
 	still func() bool
 
-	gate      sync.Mutex
-	abandoned bool
+	appendLock sync.Mutex
+	abandoned  bool
 }
 
 func (r *Tree) newTask(ctx context.Context, e decide.Effect) *task {
@@ -164,8 +164,8 @@ func (t *task) perform(e decide.Effect) (err error) {
 
 // abandon leaves the task alone: its appends fail from now on.
 func (t *task) abandon() {
-	t.gate.Lock()
-	defer t.gate.Unlock()
+	t.appendLock.Lock()
+	defer t.appendLock.Unlock()
 	t.abandoned = true
 }
 
@@ -202,8 +202,8 @@ func (t *task) appendIf(ctx context.Context, still func() bool, facts ...record.
 	if err != nil {
 		return err
 	}
-	t.gate.Lock()
-	defer t.gate.Unlock()
+	t.appendLock.Lock()
+	defer t.appendLock.Unlock()
 	if t.abandoned {
 		return errAbandoned
 	}
@@ -222,8 +222,8 @@ func (t *task) write(ctx context.Context, facts ...record.Draft) error {
 	if err != nil {
 		return err
 	}
-	t.gate.Lock()
-	defer t.gate.Unlock()
+	t.appendLock.Lock()
+	defer t.appendLock.Unlock()
 	if t.abandoned {
 		return errAbandoned
 	}

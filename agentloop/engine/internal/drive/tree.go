@@ -218,8 +218,8 @@ func (r *Tree) untilRest(ctx context.Context) error {
 			return err
 		}
 		r.cancelUnwanted(effects)
-		leaves := r.host.Leaves(r.agent)
-		if leaves {
+		handsOver := r.host.HandsOver(r.agent)
+		if handsOver {
 			effects = r.underWay(effects)
 		}
 		appended, err := r.next(ctx, effects)
@@ -229,7 +229,7 @@ func (r *Tree) untilRest(ctx context.Context) error {
 		switch {
 		case appended:
 			continue
-		case len(effects) == 0 && len(r.tasks) == 0 && leaves:
+		case len(effects) == 0 && len(r.tasks) == 0 && handsOver:
 			return ErrHandedOver
 		case len(effects) == 0 && len(r.tasks) == 0:
 			return nil

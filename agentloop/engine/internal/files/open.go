@@ -26,21 +26,21 @@ var (
 	errFilesBehind    = errors.New("the files are behind the conversation: they are those of the last step that was saved, if any was")
 )
 
-// openSpace has the workspace open, with the files that the state says, and
+// openWorkspace has the workspace open, with the files that the state says, and
 // that recorded. What fails is recorded, too. gone is one that is not there any
 // more.
-func (t *Tree) openSpace(ctx context.Context, s Session, sp *space, g *sharedlock.Lock, gone workspace.Workspace) error {
+func (t *Tree) openWorkspace(ctx context.Context, s Session, held *Workspace, g *sharedlock.Lock, gone workspace.Workspace) error {
 	if err := g.Lock(ctx); err != nil {
 		return err
 	}
 	defer g.Unlock()
-	if gone != nil && sp.open() == gone {
-		sp.keep(nil)
+	if gone != nil && held.open() == gone {
+		held.keep(nil)
 	}
 	w := s.Recorded()
 	bounded, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
 	defer cancel()
-	o := opening{Session: s, files: t.files, sp: sp, w: w}
+	o := opening{Session: s, files: t.files, held: held, w: w}
 	err := o.open(bounded)
 	var failed *workspaceFailure
 	switch {
@@ -98,7 +98,7 @@ func (f *Files) providerOf(s Session, w *projector.Workspace) (name string, p wo
 type opening struct {
 	Session
 	files *Files
-	sp    *space
+	held  *Workspace
 	w     *projector.Workspace // as it was recorded, nil: never
 }
 
@@ -137,7 +137,7 @@ func (o opening) open(ctx context.Context) error {
 func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws workspace.Workspace, ref json.RawMessage, lost bool, err error) {
 	if known {
 		ref = o.w.Ref
-		if ws = o.sp.open(); ws != nil {
+		if ws = o.held.open(); ws != nil {
 			return ws, ref, false, nil
 		}
 		err = o.files.Ask(ctx, p.ID(), askResolve, func() (err error) { ws, err = p.Resolve(ctx, o.ID(), ref); return err })
@@ -149,8 +149,8 @@ func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws
 	switch {
 	case err != nil:
 		return nil, nil, false, &workspaceFailure{err}
-	case !o.sp.keep(ws):
-		return nil, nil, false, errLetGo
+	case !o.held.keep(ws):
+		return nil, nil, false, errReleased
 	}
 	return ws, ref, lost, nil
 }

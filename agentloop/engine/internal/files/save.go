@@ -26,7 +26,7 @@ func (t *Tree) Save(ctx context.Context, s Session, still func() bool) error {
 }
 
 func (t *Tree) takeSnapshot(ctx context.Context, s Session) (snapshot json.RawMessage, err error) {
-	sp, g := t.space(s), t.files.locks.Of(s.ID().ID)
+	held, g := t.workspace(s), t.files.locks.Of(s.ID().ID)
 	defer t.files.locks.Leave(s.ID().ID)
 	if err := g.Lock(ctx); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (t *Tree) takeSnapshot(ctx context.Context, s Session) (snapshot json.RawMe
 	defer g.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
 	defer cancel()
-	w, ws := s.Recorded(), sp.open()
+	w, ws := s.Recorded(), held.open()
 	if ws == nil {
 		_, p, err := t.files.providerOf(s, w)
 		if err != nil {
@@ -44,8 +44,8 @@ func (t *Tree) takeSnapshot(ctx context.Context, s Session) (snapshot json.RawMe
 		if err != nil {
 			return nil, err
 		}
-		if !sp.keep(ws) {
-			return nil, errLetGo
+		if !held.keep(ws) {
+			return nil, errReleased
 		}
 	}
 	if ws.Snapshots() == nil {

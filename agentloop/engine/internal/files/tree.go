@@ -22,7 +22,7 @@ const workspaceTimeout = 2 * time.Minute
 
 var (
 	errWorkspaceTimeout = fmt.Errorf("it took longer than %s", workspaceTimeout)
-	errLetGo            = errors.New("agentloop: the tree is not held any more")
+	errReleased         = errors.New("agentloop: the tree is not held any more")
 	errNotOpen          = errors.New("agentloop: the workspace is not open")
 )
 
@@ -45,27 +45,27 @@ type Session interface {
 type Tree struct {
 	files *Files
 
-	mu     sync.Mutex
-	spaces map[string]*space // by session; nil: the tree was released
+	mu         sync.Mutex
+	workspaces map[string]*Workspace // by session; nil: the tree was released
 }
 
 // NewTree returns a tree of which no workspace is open.
-func (f *Files) NewTree() *Tree { return &Tree{files: f, spaces: map[string]*space{}} }
+func (f *Files) NewTree() *Tree { return &Tree{files: f, workspaces: map[string]*Workspace{}} }
 
 // Close releases the tree's workspaces.
 func (t *Tree) Close() {
 	t.mu.Lock()
-	spaces := t.spaces
-	t.spaces = nil
+	workspaces := t.workspaces
+	t.workspaces = nil
 	t.mu.Unlock()
-	for _, sp := range spaces {
-		sp.close()
+	for _, held := range workspaces {
+		held.close()
 	}
 }
 
-// space is a session's workspace while the tree is held here. Calls share
+// Workspace is a session's workspace while the tree is held here. Calls share
 // it; opening it, saving its files and restoring them are exclusive.
-type space struct {
+type Workspace struct {
 	edits chan struct{} // held by the one edit at a time
 
 	mu     sync.Mutex
@@ -73,56 +73,56 @@ type space struct {
 	closed bool
 }
 
-func (sp *space) open() workspace.Workspace {
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	return sp.ws
+func (w *Workspace) open() workspace.Workspace {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ws
 }
 
 // keep replaces the open workspace. It reports false if the tree was released.
-func (sp *space) keep(ws workspace.Workspace) bool {
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	if sp.ws != nil {
-		_ = sp.ws.Close() // the files stay
+func (w *Workspace) keep(ws workspace.Workspace) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ws != nil {
+		_ = w.ws.Close() // the files stay
 	}
-	sp.ws = ws
-	if sp.closed && ws != nil {
+	w.ws = ws
+	if w.closed && ws != nil {
 		_ = ws.Close()
-		sp.ws = nil
+		w.ws = nil
 	}
-	return !sp.closed
+	return !w.closed
 }
 
-func (sp *space) close() {
-	sp.mu.Lock()
-	sp.closed = true
-	sp.mu.Unlock()
-	sp.keep(nil)
+func (w *Workspace) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.keep(nil)
 }
 
-// space returns a session's workspace.
-func (t *Tree) space(s Session) *space {
+// workspace returns a session's workspace.
+func (t *Tree) workspace(s Session) *Workspace {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := s.ID().ID
-	sp := t.spaces[id]
-	if sp == nil {
-		sp = &space{edits: make(chan struct{}, 1), closed: t.spaces == nil}
-		if !sp.closed {
-			t.spaces[id] = sp
+	held := t.workspaces[id]
+	if held == nil {
+		held = &Workspace{edits: make(chan struct{}, 1), closed: t.workspaces == nil}
+		if !held.closed {
+			t.workspaces[id] = held
 		}
 	}
-	return sp
+	return held
 }
 
 // Use runs a call's operation on the session's workspace, which it
 // opens if necessary.
 func (t *Tree) Use(ctx context.Context, s Session, op workspace.Op, args json.RawMessage) (any, error) {
-	sp, g := t.space(s), t.files.locks.Of(s.ID().ID)
+	held, g := t.workspace(s), t.files.locks.Of(s.ID().ID)
 	defer t.files.locks.Leave(s.ID().ID)
 	for gone := workspace.Workspace(nil); ; {
-		result, ws, err := t.use(ctx, s, sp, g, op, args)
+		result, ws, err := t.use(ctx, s, held, g, op, args)
 		switch {
 		case errors.Is(err, errNotOpen):
 		case errors.Is(err, workspace.ErrGone) && gone == nil: // it was removed meanwhile: it is looked for once more
@@ -130,7 +130,7 @@ func (t *Tree) Use(ctx context.Context, s Session, op workspace.Op, args json.Ra
 			return result, err
 		}
 		gone = ws
-		if err := t.openSpace(ctx, s, sp, g, gone); err != nil {
+		if err := t.openWorkspace(ctx, s, held, g, gone); err != nil {
 			return nil, err
 		}
 	}
@@ -138,19 +138,19 @@ func (t *Tree) Use(ctx context.Context, s Session, op workspace.Op, args json.Ra
 
 // use does it with the open workspace. Error: errNotOpen, if there is
 // none with the files that the state says.
-func (t *Tree) use(ctx context.Context, s Session, sp *space, g *sharedlock.Lock, op workspace.Op, args json.RawMessage) (result any, ws workspace.Workspace, err error) {
+func (t *Tree) use(ctx context.Context, s Session, held *Workspace, g *sharedlock.Lock, op workspace.Op, args json.RawMessage) (result any, ws workspace.Workspace, err error) {
 	if err := g.Share(ctx); err != nil {
 		return nil, nil, err
 	}
 	defer g.Unshare()
-	w, ws := s.Recorded(), sp.open()
+	w, ws := s.Recorded(), held.open()
 	if ws == nil || w == nil || w.Status != projector.WorkspaceOpen || w.Stale {
 		return nil, nil, errNotOpen
 	}
 	if op.Edits {
 		select {
-		case sp.edits <- struct{}{}:
-			defer func() { <-sp.edits }()
+		case held.edits <- struct{}{}:
+			defer func() { <-held.edits }()
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
 		}

@@ -45,7 +45,7 @@ func New(h *drive.Host, states *snapshot.Store, list agentloop.Worklist, agents 
 		live: map[string]*drivenTree{}, requested: map[string]*requestHooks{}, asked: map[string]int{},
 		drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 	}
-	h.Drains, h.Leaves = n.drains, n.HandsOver
+	h.Drains, h.HandsOver = n.drains, n.HandsOver
 	n.Ctx, n.stop = context.WithCancelCause(context.Background())
 	return n
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
-// nodeSubjects are where nodes talk to each other; see package queue. The first
+// nodeSubjects are where nodes talk to each other; see package worklist. The first
 // is where they answer.
 var nodeSubjects = []string{"helix.node.ask.*", "helix.node.agent.*", "helix.node.all", "helix.node.wake"}
 
