@@ -30,7 +30,7 @@ type AppendOptions struct {
 	ExpectedSequence *uint64
 }
 
-func (o AppendOptions) on(k call) call {
+func (o AppendOptions) on(k request) request {
 	k.Header = map[string]string{}
 	if o.IdempotencyKey != "" {
 		k.Header[api.HeaderIdempotency] = o.IdempotencyKey
@@ -47,7 +47,7 @@ func isAppended(a *api.Appended) bool { return a.Count > 0 }
 // AppendChunks appends chunks of an outside producer, all or none: at most
 // 1,000 chunks of 64 MiB together. The first ones begin the session.
 func (c *Client) AppendChunks(ctx context.Context, sessionID string, chunks []eventlog.Chunk, o AppendOptions) (api.Appended, error) {
-	k := call{}
+	k := request{}
 	k.Method, k.Route, k.ContentType, k.Idle = "POST", "chunks", ndjson, appendIdle
 	k = o.on(k).of("sessions", sessionID)
 	var body bytes.Buffer

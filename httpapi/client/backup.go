@@ -26,7 +26,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, rate int64) error {
 	}
 	k := get("backup", q)
 	k.safe, k.Accept, k.Idle = false, zstd, -1
-	return c.do(ctx, k, func(a *remotehttp.Answer) error {
+	return c.do(ctx, k, func(a *remotehttp.Response) error {
 		switch {
 		case !a.Is(zstd):
 			return fmt.Errorf("%w: it is not of type %s", ErrMalformed, zstd)

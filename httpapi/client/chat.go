@@ -99,14 +99,14 @@ func (c *Client) ChatStream(ctx context.Context, sessionID string, p ChatPositio
 	return c.parts(ctx, k, p.TextParts)
 }
 
-func (c *Client) parts(ctx context.Context, k call, textParts bool) iter.Seq2[Part, error] {
+func (c *Client) parts(ctx context.Context, k request, textParts bool) iter.Seq2[Part, error] {
 	k.Accept = remotehttp.EventStream
 	if textParts {
 		k.Query = url.Values{"format": {"text-stream-part"}}
 	}
 	return func(yield func(Part, error) bool) {
 		var stream error // the error that ends an open connection: it is not repeated
-		err := c.do(ctx, k, func(a *remotehttp.Answer) error {
+		err := c.do(ctx, k, func(a *remotehttp.Response) error {
 			switch {
 			case a.Status() == http.StatusNoContent:
 				return nil
@@ -126,7 +126,7 @@ func (c *Client) parts(ctx context.Context, k call, textParts bool) iter.Seq2[Pa
 }
 
 // readParts returns nil when the stream is complete or the consumer has left.
-func readParts(a *remotehttp.Answer, yield func(Part, error) bool) error {
+func readParts(a *remotehttp.Response, yield func(Part, error) bool) error {
 	for raw, err := range a.RawEvents() {
 		switch {
 		case err != nil:

@@ -70,6 +70,6 @@ func New(baseURL string, o *Options) *Client {
 // Send makes one attempt of any request, for callers that read an answer in their own
 // way. It fails only if there is no answer; the answer, whatever its status, is to be
 // closed.
-func (c *Client) Send(ctx context.Context, r remotehttp.Request) (*remotehttp.Answer, error) {
+func (c *Client) Send(ctx context.Context, r remotehttp.Request) (*remotehttp.Response, error) {
 	return c.http.Send(ctx, r)
 }

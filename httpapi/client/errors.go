@@ -63,7 +63,7 @@ func (e *Error) Unwrap() error { return e.cause }
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // refusal returns the error that an answer other than 2xx is.
-func refusal(ctx context.Context, a *remotehttp.Answer) error {
+func refusal(ctx context.Context, a *remotehttp.Response) error {
 	cause, raw := a.Refusal()
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -84,7 +84,7 @@ func refusal(ctx context.Context, a *remotehttp.Answer) error {
 
 // fitToShow reports whether a detail is neither too long nor quotes what must
 // not be shown. A part of it would be no JSON.
-func fitToShow(a *remotehttp.Answer, detail json.RawMessage) bool {
+func fitToShow(a *remotehttp.Response, detail json.RawMessage) bool {
 	if len(detail) > remotehttp.MaxErrorText || bytes.Equal(detail, []byte("null")) {
 		return false
 	}

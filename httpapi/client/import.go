@@ -17,7 +17,7 @@ import (
 // The import is repeated: it continues after a break. While the server works, it
 // is waited for as long as ctx allows.
 func (c *Client) Import(ctx context.Context, sessionID string, open func() (io.ReadCloser, error)) (api.Imported, error) {
-	k := call{safe: true, Request: remotehttp.Request{
+	k := request{safe: true, Request: remotehttp.Request{
 		Method: http.MethodPost, Route: "import", Open: open, ContentType: ndjson, Idle: -1,
 	}}
 	return fetch(ctx, c, k.of("sessions", sessionID), func(i *api.Imported) bool { return i.SessionID != "" })

@@ -72,7 +72,7 @@ func (c *Client) SaveMemory(ctx context.Context, d MemoryDraft) (readmodel.Memor
 // Its bytes stay until the scope is erased. It is repeated: if the answer to a first try was lost,
 // there may be none any more, which is NOT_FOUND.
 func (c *Client) ForgetMemory(ctx context.Context, scope eventlog.MemoryScope, id string) error {
-	k := call{safe: true, Request: remotehttp.Request{Method: http.MethodDelete, Query: ofScope(scope)}}
+	k := request{safe: true, Request: remotehttp.Request{Method: http.MethodDelete, Query: ofScope(scope)}}
 	_, err := fetch(ctx, c, k.of("memories", id), func(f *struct{ MemoryID string }) bool { return f.MemoryID != "" })
 	return err
 }
@@ -80,7 +80,7 @@ func (c *Client) ForgetMemory(ctx context.Context, scope eventlog.MemoryScope, i
 // EraseMemories erases all memories of a scope for good. It is repeated, as
 // Erase is.
 func (c *Client) EraseMemories(ctx context.Context, scope eventlog.MemoryScope) (api.ErasedMemories, error) {
-	k := call{safe: true, Request: remotehttp.Request{Method: http.MethodDelete, Route: "memories", Query: ofScope(scope)}}
+	k := request{safe: true, Request: remotehttp.Request{Method: http.MethodDelete, Route: "memories", Query: ofScope(scope)}}
 	return fetch(ctx, c, k, func(e *api.ErasedMemories) bool { return e.Scope.Kind != "" })
 }
 

@@ -14,7 +14,7 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 	k := get("metrics", nil)
 	k.Accept = "text/plain"
 	var text strings.Builder
-	err := c.do(ctx, k, func(a *remotehttp.Answer) error {
+	err := c.do(ctx, k, func(a *remotehttp.Response) error {
 		if !a.Is(k.Accept) {
 			return fmt.Errorf("%w: it is not of type %s", ErrMalformed, k.Accept)
 		}

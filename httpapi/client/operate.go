@@ -12,7 +12,7 @@ import (
 // Erase erases a session for good. It is repeated: if the answer to a first
 // try was lost, there may be nothing left, which is NOT_FOUND.
 func (c *Client) Erase(ctx context.Context, sessionID string) (api.Erased, error) {
-	k := call{safe: true, Request: remotehttp.Request{Method: http.MethodDelete}}
+	k := request{safe: true, Request: remotehttp.Request{Method: http.MethodDelete}}
 	return fetch(ctx, c, k.of("sessions", sessionID), func(e *api.Erased) bool { return e.SessionID != "" })
 }
 

@@ -83,7 +83,7 @@ func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) i
 		rest := r
 		k := get("records", rest.query()).of("sessions", sessionID)
 		k.Accept = ndjson
-		err := c.follow(ctx, &k, ndjson, func(a *remotehttp.Answer, moved func()) error {
+		err := c.follow(ctx, &k, ndjson, func(a *remotehttp.Response, moved func()) error {
 			if !a.Framed() && !r.Follow {
 				return fmt.Errorf("%w: neither a length nor an end is given", ErrMalformed)
 			}

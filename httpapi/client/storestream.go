@@ -58,7 +58,7 @@ func (c *Client) StoreStream(ctx context.Context, sessionID string, from uint64)
 		k := get("stream", nil).of("sessions", sessionID)
 		k.Accept = remotehttp.EventStream
 		k.Query = behind(seen)
-		err := c.follow(ctx, &k, remotehttp.EventStream, func(a *remotehttp.Answer, moved func()) error {
+		err := c.follow(ctx, &k, remotehttp.EventStream, func(a *remotehttp.Response, moved func()) error {
 			for raw, err := range a.RawEvents() {
 				if err != nil {
 					return err
@@ -95,7 +95,7 @@ func behind(sequence uint64) url.Values {
 
 // storeEvent returns nil for an event of a type that it does not know: later
 // versions have more.
-func storeEvent(a *remotehttp.Answer, raw remotehttp.RawEvent) (StoreEvent, error) {
+func storeEvent(a *remotehttp.Response, raw remotehttp.RawEvent) (StoreEvent, error) {
 	var d struct {
 		Type            string
 		Chunk           json.RawMessage

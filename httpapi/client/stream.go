@@ -31,17 +31,17 @@ type (
 // Chunks that were truncated meanwhile are not taken back: a stream_resync chunk
 // reports them.
 func (c *Client) Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[Event, error] {
-	return c.events(ctx, from, func(seen uint64) call {
-		return call{Request: remotehttp.StreamRequest(sessionID, seen), safe: true}
+	return c.events(ctx, from, func(seen uint64) request {
+		return request{Request: remotehttp.StreamRequest(sessionID, seen), safe: true}
 	})
 }
 
 // events yields the events of a stream after sequence seen, which at asks for
 // again when a connection breaks.
-func (c *Client) events(ctx context.Context, seen uint64, at func(seen uint64) call) iter.Seq2[Event, error] {
+func (c *Client) events(ctx context.Context, seen uint64, at func(seen uint64) request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		seen, k := seen, at(seen)
-		err := c.follow(ctx, &k, remotehttp.EventStream, func(a *remotehttp.Answer, moved func()) error {
+		err := c.follow(ctx, &k, remotehttp.EventStream, func(a *remotehttp.Response, moved func()) error {
 			var before uint64 // of this connection
 			for e, err := range a.Events() {
 				if err != nil {

@@ -26,7 +26,7 @@ func (c *Client) Unsubscribe(ctx context.Context, sessionID string) error {
 	type answer struct {
 		Revoked bool `json:"revoked"`
 	}
-	k := call{safe: true, Request: remotehttp.Request{Method: http.MethodDelete, Route: "subscriptions"}}
+	k := request{safe: true, Request: remotehttp.Request{Method: http.MethodDelete, Route: "subscriptions"}}
 	_, err := fetch(ctx, c, k.of("sessions", sessionID), func(a *answer) bool { return a.Revoked })
 	return err
 }

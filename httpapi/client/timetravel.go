@@ -98,7 +98,7 @@ func (r Replay) query(from uint64) url.Values {
 // event says how the session was at To; an EndEvent of status active means that
 // it continued there. It is as Stream across connections that break.
 func (c *Client) Replay(ctx context.Context, sessionID string, r Replay) iter.Seq2[Event, error] {
-	return c.events(ctx, r.From, func(seen uint64) call {
+	return c.events(ctx, r.From, func(seen uint64) request {
 		k := get("replay", r.query(seen)).of("sessions", sessionID)
 		k.Accept = remotehttp.EventStream
 		return k

@@ -47,7 +47,7 @@ type chunk struct {
 // follow reads a session's stream until ctx ends. That it ends before is an
 // error.
 func (d *daemon) follow(ctx context.Context, session string, hear func(chunk) error) error {
-	var stream *remotehttp.Answer
+	var stream *remotehttp.Response
 	err := deployment.Insist(deployment.ASecond(ctx), func() (err error) {
 		stream, err = deployment.Connect(ctx, d.API, session, 0, -1)
 		return err

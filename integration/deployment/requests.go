@@ -49,7 +49,7 @@ func Get(ctx context.Context, c *client.Client, route string) ([]byte, error) {
 }
 
 // send makes a request. A refusal is a *client.Error.
-func send(ctx context.Context, c *client.Client, r remotehttp.Request) (*remotehttp.Answer, error) {
+func send(ctx context.Context, c *client.Client, r remotehttp.Request) (*remotehttp.Response, error) {
 	a, err := c.Send(ctx, r)
 	if err != nil || a.OK() {
 		return a, err
@@ -65,7 +65,7 @@ func send(ctx context.Context, c *client.Client, r remotehttp.Request) (*remoteh
 }
 
 // Connect opens one connection to a session's events after a sequence.
-func Connect(ctx context.Context, c *client.Client, session string, after uint64, idle time.Duration) (*remotehttp.Answer, error) {
+func Connect(ctx context.Context, c *client.Client, session string, after uint64, idle time.Duration) (*remotehttp.Response, error) {
 	r := remotehttp.Request{
 		Method: http.MethodGet, Route: "sse", Query: url.Values{"sessionId": {session}}, Accept: remotehttp.EventStream, Idle: idle,
 	}

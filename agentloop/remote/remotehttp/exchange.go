@@ -36,9 +36,9 @@ type Request struct {
 	Idle time.Duration
 }
 
-// Answer is a request that was answered. It reads the answer's body, and
+// Response is a server's answer to a request. It reads the body, and
 // cancels the request when the server is silent for too long.
-type Answer struct {
+type Response struct {
 	ctx     context.Context // the caller's
 	attempt context.Context // ends with errSilent, too
 	cancel  context.CancelCauseFunc
@@ -51,7 +51,7 @@ type Answer struct {
 }
 
 // send makes one attempt. An answer other than 2xx is an error.
-func (h *Transport) send(ctx context.Context, r Request) (*Answer, error) {
+func (h *Transport) send(ctx context.Context, r Request) (*Response, error) {
 	x, err := h.Send(ctx, r)
 	if err != nil || x.OK() {
 		return x, err
@@ -67,7 +67,7 @@ func (h *Transport) send(ctx context.Context, r Request) (*Answer, error) {
 // Send makes one attempt, and returns any answer. The answer has to be
 // closed. Errors: [ErrUnreachable], what the headers or the body can't be had
 // for, and the cause of a ctx that has ended.
-func (h *Transport) Send(ctx context.Context, r Request) (*Answer, error) {
+func (h *Transport) Send(ctx context.Context, r Request) (*Response, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (h *Transport) Send(ctx context.Context, r Request) (*Answer, error) {
 		return nil, err
 	}
 	idle := r.idle(h.opts.Idle)
-	x := &Answer{
+	x := &Response{
 		ctx: ctx, attempt: attempt, cancel: cancel, idle: idle, hide: hide(headers),
 		timer: time.AfterFunc(idle, func() { cancel(errSilent) }),
 	}

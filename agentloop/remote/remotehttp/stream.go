@@ -38,9 +38,9 @@ func (h *Transport) Stream(ctx context.Context, sessionID string, from uint64) i
 }
 
 // connect opens the stream after sequence from.
-func (h *Transport) connect(ctx context.Context, sessionID string, from uint64) (*Answer, error) {
-	var stream *Answer
-	err := h.retry(ctx, StreamRequest(sessionID, from), func(x *Answer) error {
+func (h *Transport) connect(ctx context.Context, sessionID string, from uint64) (*Response, error) {
+	var stream *Response
+	err := h.retry(ctx, StreamRequest(sessionID, from), func(x *Response) error {
 		if !x.Is(EventStream) {
 			x.Close()
 			return fmt.Errorf("%w: it is not an event stream", remote.ErrMalformed)
@@ -60,7 +60,7 @@ func StreamRequest(sessionID string, from uint64) Request {
 }
 
 // Events yields the events of the stream in the body, to the last one. Without one, an error is last; see [remote.Transport].
-func (x *Answer) Events() iter.Seq2[remote.Event, error] {
+func (x *Response) Events() iter.Seq2[remote.Event, error] {
 	return func(yield func(remote.Event, error) bool) {
 		for raw, err := range x.RawEvents() {
 			var e remote.Event
@@ -80,7 +80,7 @@ func (x *Answer) Events() iter.Seq2[remote.Event, error] {
 // RawEvents yields the server-sent events that the body is. An error is last:
 // [ErrStreamDropped] also at the body's end, as no event says by itself that
 // it is the last one.
-func (x *Answer) RawEvents() iter.Seq2[RawEvent, error] {
+func (x *Response) RawEvents() iter.Seq2[RawEvent, error] {
 	return func(yield func(RawEvent, error) bool) {
 		for events := newSSEReader(x, maxAnswer); ; {
 			err := context.Cause(x.ctx)

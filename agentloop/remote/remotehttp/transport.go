@@ -2,7 +2,7 @@
 // events.
 //
 // [Transport.Send] makes one attempt of a request to any other route, for clients
-// that do more: they read the [Answer] and wait by [remote.Retries].
+// that do more: they read the [Response] and wait by [remote.Retries].
 package remotehttp
 
 import (
@@ -105,7 +105,7 @@ func (h *Transport) Resume(ctx context.Context, req remote.ResumeRequest) (remot
 
 func (h *Transport) begin(ctx context.Context, route string, req any) (remote.Started, error) {
 	var s remote.Started
-	err := h.post(ctx, route, req, func(x *Answer) error {
+	err := h.post(ctx, route, req, func(x *Response) error {
 		if err := x.Decode(&s, maxAnswer); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (h *Transport) begin(ctx context.Context, route string, req any) (remote.St
 func (h *Transport) Status(ctx context.Context, sessionID string) (remote.Status, error) {
 	var s remote.Status
 	query := url.Values{"sessionId": {sessionID}}
-	err := h.retry(ctx, Request{Method: http.MethodGet, Route: "status", Query: query}, func(x *Answer) error {
+	err := h.retry(ctx, Request{Method: http.MethodGet, Route: "status", Query: query}, func(x *Response) error {
 		defer x.Close()
 		if err := x.Decode(&s, maxAnswer); err != nil {
 			return err
@@ -150,19 +150,19 @@ func (h *Transport) stop(ctx context.Context, route, sessionID, reason string) e
 		SessionID string `json:"sessionId"`
 		Reason    string `json:"reason,omitempty"`
 	}{sessionID, reason}
-	return h.post(ctx, route, req, func(x *Answer) error {
+	return h.post(ctx, route, req, func(x *Response) error {
 		x.drain() // that it is 2xx says all
 		return nil
 	})
 }
 
 // post sends v as JSON and has the answer read.
-func (h *Transport) post(ctx context.Context, route string, v any, read func(*Answer) error) error {
+func (h *Transport) post(ctx context.Context, route string, v any, read func(*Response) error) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return errors.New("remote: the request can't be encoded as JSON")
 	}
-	return h.retry(ctx, Request{Method: http.MethodPost, Route: route, Body: body}, func(x *Answer) error {
+	return h.retry(ctx, Request{Method: http.MethodPost, Route: route, Body: body}, func(x *Response) error {
 		defer x.Close()
 		return read(x)
 	})
@@ -170,7 +170,7 @@ func (h *Transport) post(ctx context.Context, route string, v any, read func(*An
 
 // retry sends a request until use, which has to close the answer, is
 // content with the answer, or no further attempt is due.
-func (h *Transport) retry(ctx context.Context, r Request, use func(*Answer) error) error {
+func (h *Transport) retry(ctx context.Context, r Request, use func(*Response) error) error {
 	for retries := h.Retries(); ; {
 		x, err := h.send(ctx, r)
 		if err == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// answer collects a streaming answer and writes its chunks.
-type answer struct {
+// modelAnswer collects a streaming answer and writes its chunks.
+type modelAnswer struct {
 	r      *task
 	stepID string
 	step   int
@@ -48,7 +48,7 @@ type callText struct {
 
 // add writes the chunk of an event. Nothing more is written of an answer that
 // will be refused.
-func (a *answer) add(ctx context.Context, ev model.Event) error {
+func (a *modelAnswer) add(ctx context.Context, ev model.Event) error {
 	if a.excess {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (a *answer) add(ctx context.Context, ev model.Event) error {
 
 // text appends to the part that grows if that is of the same kind, otherwise it
 // begins one.
-func (a *answer) text(ctx context.Context, kind projector.PartialKind, text string, c eventlog.Chunk) error {
+func (a *modelAnswer) text(ctx context.Context, kind projector.PartialKind, text string, c eventlog.Chunk) error {
 	p := a.growing()
 	if p == nil || p.kind != kind {
 		if err := a.end(ctx, nil); err != nil {
@@ -104,7 +104,7 @@ func (a *answer) text(ctx context.Context, kind projector.PartialKind, text stri
 }
 
 // growing is the text or the reasoning that more may be appended to, or nil.
-func (a *answer) growing() *partText {
+func (a *modelAnswer) growing() *partText {
 	if n := len(a.parts); n > 0 {
 		switch p := a.parts[n-1]; p.kind {
 		case projector.PartialText, projector.PartialReasoning:
@@ -119,7 +119,7 @@ func (a *answer) growing() *partText {
 // end ends the part that grows: a reasoning block gets its closing chunk, which
 // holds the whole of it. The provider's data goes with the part, or into a separate
 // one.
-func (a *answer) end(ctx context.Context, data json.RawMessage) error {
+func (a *modelAnswer) end(ctx context.Context, data json.RawMessage) error {
 	p := a.growing()
 	if p == nil {
 		if data != nil {
@@ -135,7 +135,7 @@ func (a *answer) end(ctx context.Context, data json.RawMessage) error {
 }
 
 // close ends the part that grows. At the end of the answer all calls end.
-func (a *answer) close(ctx context.Context, all bool) error {
+func (a *modelAnswer) close(ctx context.Context, all bool) error {
 	if err := a.end(ctx, nil); err != nil || !all {
 		return err
 	}
@@ -147,7 +147,7 @@ func (a *answer) close(ctx context.Context, all bool) error {
 	return nil
 }
 
-func (a *answer) endCall(ctx context.Context, c *callText) error {
+func (a *modelAnswer) endCall(ctx context.Context, c *callText) error {
 	if c == nil || c.ended {
 		return nil
 	}
@@ -159,13 +159,13 @@ func (a *answer) endCall(ctx context.Context, c *callText) error {
 var errNoCall = fmt.Errorf("%w: a piece of a tool call that was not begun", ErrPanicked)
 
 // write queues a chunk: the log's pace does not hold up the model's.
-func (a *answer) write(ctx context.Context, c eventlog.Chunk) error {
+func (a *modelAnswer) write(ctx context.Context, c eventlog.Chunk) error {
 	return a.put(ctx, a.r.write, a.r.chunk(c))
 }
 
 // commit appends the record that makes the answer final. One with too many
 // calls is a failed model call.
-func (a *answer) commit(ctx context.Context, f record.Draft) error {
+func (a *modelAnswer) commit(ctx context.Context, f record.Draft) error {
 	if a.excess {
 		return a.r.modelFailed(ctx, decide.CallModel{StepID: a.stepID, Step: a.step}, errExcess)
 	}
@@ -174,7 +174,7 @@ func (a *answer) commit(ctx context.Context, f record.Draft) error {
 
 // put begins the step with the first thing that there is to say: a call that
 // fails before leaves nothing to be truncated.
-func (a *answer) put(ctx context.Context, send func(context.Context, ...record.Draft) error, f record.Draft) error {
+func (a *modelAnswer) put(ctx context.Context, send func(context.Context, ...record.Draft) error, f record.Draft) error {
 	if a.begun {
 		return send(ctx, f)
 	}
@@ -187,7 +187,7 @@ func (a *answer) put(ctx context.Context, send func(context.Context, ...record.D
 }
 
 // uniqueID makes a provider's call id unique in the tree; some repeat call_0.
-func (a *answer) uniqueID(id string, position int) string {
+func (a *modelAnswer) uniqueID(id string, position int) string {
 	if id == "" || eventlog.ValidateID(id) != nil {
 		id = fmt.Sprintf("call_%d_%d", a.step, position)
 	}

@@ -18,7 +18,7 @@ var errExcess = &model.Error{
 
 // source writes what the model cites. Its id is unique in the turn, which is
 // one message to clients.
-func (a *answer) source(ctx context.Context, ev model.Source) error {
+func (a *modelAnswer) source(ctx context.Context, ev model.Source) error {
 	if err := a.end(ctx, nil); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (a *answer) source(ctx context.Context, ev model.Source) error {
 }
 
 // file writes a file that the model has generated.
-func (a *answer) file(ctx context.Context, ev model.File) error {
+func (a *modelAnswer) file(ctx context.Context, ev model.File) error {
 	if err := a.end(ctx, nil); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func optional(s string) *string {
 }
 
 // turnParts is the answer as it is recorded.
-func (a *answer) turnParts() []eventlog.TurnPart {
+func (a *modelAnswer) turnParts() []eventlog.TurnPart {
 	parts := make([]eventlog.TurnPart, 0, len(a.parts))
 	for _, p := range a.parts {
 		part := eventlog.TurnPart{Source: p.source, File: p.file, ProviderData: p.data}

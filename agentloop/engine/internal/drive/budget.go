@@ -67,7 +67,7 @@ func overBudget(e *quota.Exceeded) *model.Error {
 // spent is what a call that has ended with err has used: what the provider says or,
 // if it says nothing, an estimate. A call that has failed without an answer has used
 // nothing.
-func (a *answer) spent(ctx context.Context, req model.Request, done model.Answer, err error) eventlog.TokenUsage {
+func (a *modelAnswer) spent(ctx context.Context, req model.Request, done model.Answer, err error) eventlog.TokenUsage {
 	text := 0
 	for _, p := range a.parts {
 		text += p.text.Len()

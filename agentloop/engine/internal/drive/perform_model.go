@@ -25,7 +25,7 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 		return err
 	}
 	t.beforeModel(ctx, e)
-	a := &answer{r: t, stepID: e.StepID, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
+	a := &modelAnswer{r: t, stepID: e.StepID, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
 	req := t.request()
 	held, err := t.reserve(ctx, req)
 	if spent, is := errors.AsType[*quota.Exceeded](err); is {
@@ -84,7 +84,7 @@ func (t *task) request() model.Request {
 }
 
 // generate calls the model. A panic of its adapter is a failed call.
-func (t *task) generate(ctx context.Context, req model.Request, a *answer, measured *metrics.ModelCall) (done model.Answer, err error) {
+func (t *task) generate(ctx context.Context, req model.Request, a *modelAnswer, measured *metrics.ModelCall) (done model.Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.logger().Error("model panicked", "panic", p, "stack", string(debug.Stack()))
@@ -101,7 +101,7 @@ func (t *task) generate(ctx context.Context, req model.Request, a *answer, measu
 }
 
 // modelOutcome says what has become of a model's call, for Metrics.
-func modelOutcome(ctx context.Context, a *answer, err error) string {
+func modelOutcome(ctx context.Context, a *modelAnswer, err error) string {
 	switch {
 	case ctx.Err() != nil, a.err != nil:
 		return "cut_off"

@@ -130,12 +130,12 @@ func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, 
 }
 
 // Get requests an answer as it is written.
-func (s *Source) Get(ctx context.Context, path string, query url.Values) (*remotehttp.Answer, error) {
+func (s *Source) Get(ctx context.Context, path string, query url.Values) (*remotehttp.Response, error) {
 	return s.Send(ctx, remotehttp.Request{Method: http.MethodGet, Route: path, Query: query, Accept: "*/*"})
 }
 
 // Post sends a request as JSON.
-func (s *Source) Post(ctx context.Context, path string, request any) (*remotehttp.Answer, error) {
+func (s *Source) Post(ctx context.Context, path string, request any) (*remotehttp.Response, error) {
 	raw, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (s *Source) Post(ctx context.Context, path string, request any) (*remotehtt
 }
 
 // Send sends any request. An answer that is no success is an error.
-func (s *Source) Send(ctx context.Context, r remotehttp.Request) (*remotehttp.Answer, error) {
+func (s *Source) Send(ctx context.Context, r remotehttp.Request) (*remotehttp.Response, error) {
 	answer, err := s.Client.Send(ctx, r)
 	if err == nil && !answer.OK() {
 		defer answer.Close()
@@ -185,7 +185,7 @@ func (r refusal) Error() string {
 const maxAnswer = 1 << 30
 
 // Show prints an answer, as it is or in words, and closes it.
-func Show[T any](p *flags.Process, asJSON bool, answer *remotehttp.Answer, words func(T) error) error {
+func Show[T any](p *flags.Process, asJSON bool, answer *remotehttp.Response, words func(T) error) error {
 	defer answer.Close()
 	if asJSON {
 		return terminal.PrintJSON(p.Stdout, answer)

@@ -44,12 +44,12 @@ func (c tailCmd) Run(p *flags.Process) error {
 }
 
 // stream opens a stream of events.
-func stream(ctx context.Context, s *source.Source, path string, q url.Values) (*remotehttp.Answer, error) {
+func stream(ctx context.Context, s *source.Source, path string, q url.Values) (*remotehttp.Response, error) {
 	return s.Send(ctx, remotehttp.Request{Method: http.MethodGet, Route: path, Query: q, Accept: remotehttp.EventStream})
 }
 
 // tell prints a stream until its last event.
-func (f displayFlags) tell(p *flags.Process, answer *remotehttp.Answer, session string) error {
+func (f displayFlags) tell(p *flags.Process, answer *remotehttp.Response, session string) error {
 	show, done := f.shown(p, session)
 	defer done()
 	var at uint64

@@ -23,20 +23,20 @@ const maxAnswer = 1 << 30
 // two heartbeats.
 const steady = 30 * time.Second
 
-// call is a request, and whether it may be repeated (see the package).
-type call struct {
+// request is what is sent, and whether it may be repeated (see the package).
+type request struct {
 	remotehttp.Request
 	safe bool
 	also int   // a status, beside 2xx, of which a JSON body is an answer; 0: none
 	err  error // why it can't be sent
 }
 
-func get(route string, query url.Values) call {
-	return call{Request: remotehttp.Request{Method: http.MethodGet, Route: route, Query: query}, safe: true}
+func get(route string, query url.Values) request {
+	return request{Request: remotehttp.Request{Method: http.MethodGet, Route: route, Query: query}, safe: true}
 }
 
-func post(route string, safe bool, body any) call {
-	k := call{Request: remotehttp.Request{Method: http.MethodPost, Route: route}, safe: safe}
+func post(route string, safe bool, body any) request {
+	k := request{Request: remotehttp.Request{Method: http.MethodPost, Route: route}, safe: safe}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false) // what is stored stays as it was given
@@ -50,7 +50,7 @@ func post(route string, safe bool, body any) call {
 // of puts the route of a call below a session. Every byte of its id that means
 // something in a path is escaped, dots too, or else "." and ".." were lost on
 // the way.
-func (k call) of(folder, session string) call {
+func (k request) of(folder, session string) request {
 	if err := eventlog.ValidateSessionID(session); err != nil && k.err == nil {
 		k.err = err
 	}
@@ -63,7 +63,7 @@ func (k call) of(folder, session string) call {
 }
 
 // attempt sends a call once and has its answer read, unless it is an error.
-func (c *Client) attempt(ctx context.Context, k call, use func(*remotehttp.Answer) error) error {
+func (c *Client) attempt(ctx context.Context, k request, use func(*remotehttp.Response) error) error {
 	if k.err != nil {
 		return k.err
 	}
@@ -80,7 +80,7 @@ func (c *Client) attempt(ctx context.Context, k call, use func(*remotehttp.Answe
 
 // do sends a call until use is content with the answer, or no further attempt
 // is due.
-func (c *Client) do(ctx context.Context, k call, use func(*remotehttp.Answer) error) error {
+func (c *Client) do(ctx context.Context, k request, use func(*remotehttp.Response) error) error {
 	for retries := c.http.Retries(); ; {
 		err := c.attempt(ctx, k, use)
 		if err == nil || !again(err, k.safe) {
@@ -94,8 +94,8 @@ func (c *Client) do(ctx context.Context, k call, use func(*remotehttp.Answer) er
 
 // fetch sends a call whose answer is JSON. An answer that whole refuses is not
 // the server's; nil: any may be.
-func fetch[T any](ctx context.Context, c *Client, k call, whole func(*T) bool) (answer T, err error) {
-	err = c.do(ctx, k, func(a *remotehttp.Answer) error {
+func fetch[T any](ctx context.Context, c *Client, k request, whole func(*T) bool) (answer T, err error) {
+	err = c.do(ctx, k, func(a *remotehttp.Response) error {
 		var v T
 		if err := a.Decode(&v, maxAnswer); err != nil {
 			return err
@@ -112,9 +112,9 @@ func fetch[T any](ctx context.Context, c *Client, k call, whole func(*T) bool) (
 // follow sends a call and reads what streams back, again and again while
 // connections drop, until read returns nil. read moves the call on to what it
 // has not read yet, and calls moved when it has come further.
-func (c *Client) follow(ctx context.Context, k *call, mediaType string, read func(a *remotehttp.Answer, moved func()) error) error {
+func (c *Client) follow(ctx context.Context, k *request, mediaType string, read func(a *remotehttp.Response, moved func()) error) error {
 	for retries := c.http.Retries(); ; {
-		err := c.attempt(ctx, *k, func(a *remotehttp.Answer) error {
+		err := c.attempt(ctx, *k, func(a *remotehttp.Response) error {
 			if !a.Is(mediaType) {
 				return fmt.Errorf("%w: it is not of type %s", ErrMalformed, mediaType)
 			}

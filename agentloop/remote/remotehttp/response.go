@@ -25,16 +25,16 @@ const maxErrorBody = 64 << 10
 var codePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // Status returns the answer's status.
-func (x *Answer) Status() int { return x.res.StatusCode }
+func (x *Response) Status() int { return x.res.StatusCode }
 
 // OK reports whether the answer is one of 2xx.
-func (x *Answer) OK() bool { return x.res.StatusCode >= 200 && x.res.StatusCode <= 299 }
+func (x *Response) OK() bool { return x.res.StatusCode >= 200 && x.res.StatusCode <= 299 }
 
 // Header returns the answer's headers.
-func (x *Answer) Header() http.Header { return x.res.Header }
+func (x *Response) Header() http.Header { return x.res.Header }
 
 // Is reports whether the answer is of a media type.
-func (x *Answer) Is(mediaType string) bool {
+func (x *Response) Is(mediaType string) bool {
 	media, _, _ := mime.ParseMediaType(x.res.Header.Get("Content-Type"))
 	return media == mediaType
 }
@@ -42,16 +42,16 @@ func (x *Answer) Is(mediaType string) bool {
 // Framed reports whether the end of the body can be distinguished from a connection
 // that was cut. An answer of HTTP/1 without a length and without chunks, as old
 // proxies send it, just ends with its connection.
-func (x *Answer) Framed() bool {
+func (x *Response) Framed() bool {
 	return x.res.ProtoMajor > 1 || x.res.ContentLength >= 0 || len(x.res.TransferEncoding) > 0 || x.res.Uncompressed
 }
 
 // Alive returns for how long the server has been heard of: from the answer's
 // beginning to what came of its body last, heartbeats included.
-func (x *Answer) Alive() time.Duration { return x.heard.Sub(x.begun) }
+func (x *Response) Alive() time.Duration { return x.heard.Sub(x.begun) }
 
 // Read reads the answer's body. Its errors are the connection's.
-func (x *Answer) Read(p []byte) (int, error) {
+func (x *Response) Read(p []byte) (int, error) {
 	x.timer.Reset(x.idle)
 	n, err := x.res.Body.Read(p)
 	x.timer.Stop()
@@ -62,17 +62,17 @@ func (x *Answer) Read(p []byte) (int, error) {
 }
 
 // Close ends the request. What was not read is not waited for.
-func (x *Answer) Close() {
+func (x *Response) Close() {
 	x.res.Body.Close()
 	x.timer.Stop()
 	x.cancel(nil)
 }
 
 // drain reads a short rest, so that the connection can be used again.
-func (x *Answer) drain() { _, _ = io.CopyN(io.Discard, x, maxErrorBody) }
+func (x *Response) drain() { _, _ = io.CopyN(io.Discard, x, maxErrorBody) }
 
 // Decode reads the body, which is JSON of at most limit bytes, into v.
-func (x *Answer) Decode(v any, limit int) error {
+func (x *Response) Decode(v any, limit int) error {
 	body, err := io.ReadAll(io.LimitReader(x, int64(limit)+1))
 	switch {
 	case err != nil:
@@ -88,7 +88,7 @@ func (x *Answer) Decode(v any, limit int) error {
 
 // Lines yields the lines of the body, each at most limit bytes and valid until
 // the next one. Unless an error is last, they are all of them.
-func (x *Answer) Lines(limit int) iter.Seq2[[]byte, error] {
+func (x *Response) Lines(limit int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for in := newSSEReader(x, limit); ; {
 			line, err := in.readLine()
@@ -112,7 +112,7 @@ func (x *Answer) Lines(limit int) iter.Seq2[[]byte, error] {
 // Refusal returns the error that an answer other than 2xx is, and its body. A
 // body that is not of the protocol's form, such as a proxy's page, is not
 // shown by the error.
-func (x *Answer) Refusal() (*remote.Error, []byte) {
+func (x *Response) Refusal() (*remote.Error, []byte) {
 	e := &remote.Error{Status: x.res.StatusCode, RetryAfter: retryAfter(x.res.Header.Get("Retry-After"))}
 	var body struct {
 		Error, Code string
@@ -130,11 +130,11 @@ func (x *Answer) Refusal() (*remote.Error, []byte) {
 // Hide returns a text of the server's as it may be shown: valid UTF-8 without
 // what the request's headers held and without URLs, at most [MaxErrorText]
 // bytes.
-func (x *Answer) Hide(text string) string { return x.hide.from(text) }
+func (x *Response) Hide(text string) string { return x.hide.from(text) }
 
 // lost says what the end of a connection means: the caller's context has
 // ended, or the connection is lost.
-func (x *Answer) lost(kind, err error) error {
+func (x *Response) lost(kind, err error) error {
 	if cause := context.Cause(x.ctx); cause != nil {
 		return cause
 	}

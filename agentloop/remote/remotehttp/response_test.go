@@ -14,7 +14,7 @@ import (
 )
 
 // send makes one attempt of a request to /x, which s answers.
-func (s *server) send(r remotehttp.Request, answer http.HandlerFunc) (*remotehttp.Answer, error) {
+func (s *server) send(r remotehttp.Request, answer http.HandlerFunc) (*remotehttp.Response, error) {
 	s.on("/x/a%2Fb", answer)
 	s.on("/x/a/b", answer)
 	r.Route = "x/a%2Fb"
