@@ -63,8 +63,8 @@ type stepped struct {
 }
 
 func (c *cleanup) see(r Record) error {
-	var dead Dead
-	if err := dead.Mark(r); err != nil {
+	var dead Truncations
+	if err := dead.Add(r); err != nil {
 		return err
 	}
 	if len(dead) > 0 {

@@ -31,7 +31,7 @@ type Reader struct {
 	session string
 	last    uint64 // everything up to here is passed
 	known   uint64 // markers and the stream's life are known up to here
-	dead    Dead
+	dead    Truncations
 	life    lifecycle
 	news    *StreamTruncatedError // to be returned by the next read
 }
@@ -161,7 +161,7 @@ func (r *Reader) judge(rec Record) error {
 func (r *Reader) learn(rec Record) (*Truncated, error) {
 	m, err := markerOf(rec)
 	if err == nil && m != nil {
-		err = r.dead.Mark(rec)
+		err = r.dead.Add(rec)
 	}
 	if err == nil {
 		err = r.life.see(rec)

@@ -40,8 +40,8 @@ func (p *resetting) see(r Record) error {
 	if err := p.life.see(r); err != nil {
 		return err
 	}
-	var dead Dead
-	if err := dead.Mark(r); err != nil {
+	var dead Truncations
+	if err := dead.Add(r); err != nil {
 		return err
 	}
 	if len(dead) > 0 {

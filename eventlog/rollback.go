@@ -106,8 +106,8 @@ func (b *rollback) see(r Record) error {
 		if 0 < m.AfterSequence && m.AfterSequence < b.after {
 			return &ValidationError{Field: "after", Reason: "is in a part that an earlier rollback has truncated"}
 		}
-		var dead Dead
-		if err := dead.Mark(r); err != nil {
+		var dead Truncations
+		if err := dead.Add(r); err != nil {
 			return err
 		}
 		b.mortal = slices.DeleteFunc(b.mortal, dead.Covers)

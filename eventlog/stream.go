@@ -104,8 +104,8 @@ func (l *lifecycle) see(r Record) error {
 
 // rollBack forgets the facts that a marker truncates.
 func (l *lifecycle) rollBack(marker Record) error {
-	var dead Dead
-	if err := dead.Mark(marker); err != nil {
+	var dead Truncations
+	if err := dead.Add(marker); err != nil {
 		return err
 	}
 	alive := slices.DeleteFunc(l.facts, dead.Covers)

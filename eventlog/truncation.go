@@ -6,14 +6,14 @@ import (
 	"iter"
 )
 
-// Dead is the set of truncated records. The log keeps them; the effective stream leaves
+// Truncations is the set of truncated records. The log keeps them; the effective stream leaves
 // them out.
-type Dead []Range
+type Truncations []Range
 
-// Mark adds the ranges of a marker record; other records add nothing. A
+// Add adds the ranges of a marker record; other records add nothing. A
 // marker truncates only what precedes it. A marker that can't be understood is an
 // error, since reading on without it would show truncated records.
-func (d *Dead) Mark(r Record) error {
+func (d *Truncations) Add(r Record) error {
 	m, err := markerOf(r)
 	if m == nil || err != nil {
 		return err
@@ -46,7 +46,7 @@ func markerOf(r Record) (*Truncated, error) {
 }
 
 // Covers reports whether r is truncated.
-func (d Dead) Covers(r Record) bool {
+func (d Truncations) Covers(r Record) bool {
 	for _, rg := range d {
 		if rg.Covers(r) {
 			return true
@@ -138,10 +138,10 @@ func Effective(ctx context.Context, log Log, session string, from, to uint64) it
 			}
 			to = head // of both reads
 		}
-		var dead Dead
+		var dead Truncations
 		for r, err := range log.Read(ctx, session, from, to) {
 			if err == nil {
-				err = dead.Mark(r)
+				err = dead.Add(r)
 			}
 			if err != nil {
 				yield(Record{}, err)

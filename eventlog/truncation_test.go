@@ -142,10 +142,10 @@ func TestDeadMarks(t *testing.T) {
 	text, err := eventlog.NewChunk(&eventlog.TextDelta{Base: eventlog.Base{AgentID: "s", AgentType: "a"}}, eventlog.Labels{Run: "r"})
 	require.NoError(t, err)
 
-	var dead eventlog.Dead
-	require.NoError(t, dead.Mark(eventlog.Record{Entry: text}))
+	var dead eventlog.Truncations
+	require.NoError(t, dead.Add(eventlog.Record{Entry: text}))
 	require.Empty(t, dead)
-	require.NoError(t, dead.Mark(eventlog.Record{Sequence: 5, Entry: marker}))
+	require.NoError(t, dead.Add(eventlog.Record{Sequence: 5, Entry: marker}))
 	var covered []uint64
 	for seq := range uint64(6) {
 		if dead.Covers(eventlog.Record{Sequence: seq, Entry: text}) {
@@ -156,15 +156,15 @@ func TestDeadMarks(t *testing.T) {
 
 	// A marker truncates only what precedes it.
 	dead = nil
-	require.NoError(t, dead.Mark(eventlog.Record{Sequence: 2, Entry: marker}))
-	require.Equal(t, eventlog.Dead{{AgentID: "s", From: 1, To: 1}}, dead)
+	require.NoError(t, dead.Add(eventlog.Record{Sequence: 2, Entry: marker}))
+	require.Equal(t, eventlog.Truncations{{AgentID: "s", From: 1, To: 1}}, dead)
 
 	dead = nil
 	newer := marker
 	newer.Payload = []byte(`{"type":"truncated","ranges":[{"agentId":"s","from":1,"to":2},{"agentId":"s","from":1,"to":2,"scope":"newer"}]}`)
-	require.Error(t, dead.Mark(eventlog.Record{Sequence: 5, Entry: newer}), "nor one that is understood in part")
+	require.Error(t, dead.Add(eventlog.Record{Sequence: 5, Entry: newer}), "nor one that is understood in part")
 	require.Empty(t, dead)
 
 	marker.Payload = []byte("{")
-	require.Error(t, dead.Mark(eventlog.Record{Entry: marker}), "a marker that cannot be read is an error")
+	require.Error(t, dead.Add(eventlog.Record{Entry: marker}), "a marker that cannot be read is an error")
 }

@@ -186,7 +186,7 @@ func (c *recordChecker) checkPayload(r Record) {
 	case unknown:
 		c.tellUnknown(r, FoundUnknownType, fmt.Sprintf("%ss of type %q", r.Kind, r.Type))
 	default:
-		if err := new(Dead).Mark(r); err != nil {
+		if err := new(Truncations).Add(r); err != nil {
 			c.tell(r, FoundMarker, "readers of the effective stream stop here: %v", err)
 		}
 	}

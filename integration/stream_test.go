@@ -139,11 +139,11 @@ func (d *daemon) records(session string) []eventlog.Record {
 func (f *follower) checkAgainst(t *testing.T, records []eventlog.Record) {
 	t.Helper()
 	require.NoError(t, f.err)
-	var dead eventlog.Dead
+	var dead eventlog.Truncations
 	stored := map[uint64]string{}
 	var surviving []uint64
 	for _, r := range records {
-		require.NoError(t, dead.Mark(r))
+		require.NoError(t, dead.Add(r))
 		if r.Kind == eventlog.KindChunk {
 			stored[r.Sequence] = string(r.Payload)
 		}

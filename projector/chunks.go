@@ -10,7 +10,7 @@ func (t *Tree) applyChunk(s *Session, r eventlog.Record, c eventlog.Chunk, befor
 		s.openStep(start, r.Run)
 	}
 	s.trackContent(r, before)
-	s.aside(r, c)
+	s.annotate(r, c)
 	switch c := c.(type) {
 	case *eventlog.StatePatch:
 		if err := t.patch(s, c.Patches); err != nil {

@@ -272,14 +272,14 @@ func (s *Session) endRun(r eventlog.Record, f *eventlog.RunEnded) {
 // restores the state.
 func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 	struck := len(t.Dead)
-	if err := t.Dead.Mark(r); err != nil {
+	if err := t.Dead.Add(r); err != nil {
 		return err.Error()
 	}
 	for _, g := range t.Dead[struck:] {
 		for _, s := range t.Sessions() {
 			s.strike(g)
 			if f.AfterSequence == 0 { // a rollback cuts them itself
-				s.strikeAsides(g)
+				s.truncateAnnotations(g)
 			}
 		}
 	}

@@ -32,8 +32,8 @@ type Tree struct {
 	// OldKeys are the keys before those.
 	Appends Appends `json:"appends,omitzero"`
 	OldKeys OldKeys `json:"oldKeys,omitempty"`
-	// Dead are the ranges of truncated records.
-	Dead eventlog.Dead `json:"dead,omitempty"`
+	// Dead are the ranges of truncated records. Saved folds have the field's name.
+	Dead eventlog.Truncations `json:"dead,omitempty"`
 	// PatchWork is how many bytes of [MaxPatchWork] the patches have used that later
 	// records have not restored.
 	PatchWork int64 `json:"patchWork,omitempty"`
@@ -96,8 +96,9 @@ type Session struct {
 	Turn *Turn `json:"turn,omitempty"`
 	// Stopped is where the session's stream stopped, nil while a turn continues.
 	Stopped *Stopped `json:"stopped,omitempty"`
-	// Asides are content of assistants' messages that is not of the answers.
-	Asides []Aside `json:"asides,omitempty"`
+	// Asides are content of assistants' messages that is not of the answers. Saved folds
+	// have the field's name.
+	Asides []Annotation `json:"asides,omitempty"`
 	// StruckCalls are the ids of tool calls that rollbacks have truncated.
 	StruckCalls []string `json:"struckCalls,omitempty"`
 	// Child is the session's relation to its parent, if it is a sub-agent's.

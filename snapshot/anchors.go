@@ -66,12 +66,12 @@ const perAppend = int(unsafe.Sizeof(projector.KeyedAppend{})) + 96
 // measure sets own.
 func (a *anchor) measure() {
 	const (
-		perSession = 1 << 10
-		perRun     = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
-		perAside   = int(unsafe.Sizeof(projector.Aside{}))
+		perSession    = 1 << 10
+		perRun        = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
+		perAnnotation = int(unsafe.Sizeof(projector.Annotation{}))
 	)
 	a.own = perAppend * len(a.state.Appends.Open)
-	a.sessions(func(s *projector.Session) { a.own += perSession + perRun*len(s.Runs) + perAside*len(s.Asides) })
+	a.sessions(func(s *projector.Session) { a.own += perSession + perRun*len(s.Runs) + perAnnotation*len(s.Asides) })
 }
 
 // anchors are the anchors of a session.

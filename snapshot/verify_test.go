@@ -89,7 +89,7 @@ func TestVerifyFindsWrongFolds(t *testing.T) {
 			"in other words": {func(s *snapshot.Saved) {
 				if form == snapshot.Packed {
 					tree := projector.Fold(records[:20]...)
-					tree.Asides = []projector.Aside{}
+					tree.Asides = []projector.Annotation{}
 					s.State, _ = pack.Encode(tree)
 					return
 				}

@@ -69,9 +69,9 @@ func feedResumed(t *testing.T, textParts bool, records []eventlog.Record, from s
 		after, err = web.ParsePosition("id", from)
 		require.NoError(t, err)
 	}
-	var dead eventlog.Dead
+	var dead eventlog.Truncations
 	for _, r := range records {
-		require.NoError(t, dead.Mark(r))
+		require.NoError(t, dead.Add(r))
 	}
 	f := &feed{at: start{encoder: feedEncoder(textParts), after: after, dead: dead}, chat: &Options{}}
 	f.to, f.yield = deliveryTo(after), func(e web.Event, _ error) bool { got = append(got, e); return true }
@@ -92,10 +92,10 @@ func dataOf(events []web.Event) (all []string) {
 // surviving are the frames of live events that a client gets, too, that comes
 // later: not those of truncated records, nor how their blocks end.
 func surviving(records []eventlog.Record, live []fed, later []string) (all []string) {
-	var dead eventlog.Dead
+	var dead eventlog.Truncations
 	markers := map[uint64]bool{}
 	for _, r := range records {
-		_ = dead.Mark(r)
+		_ = dead.Add(r)
 		markers[r.Sequence] = r.Type == "truncated"
 	}
 	for _, e := range live {

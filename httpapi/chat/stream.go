@@ -156,7 +156,7 @@ type start struct {
 	whole         bool
 	begin         bool // the start part is sent in any case
 	shown         bool
-	dead          eventlog.Dead
+	dead          eventlog.Truncations
 	end           *uimessage.Ending // what comes at head instead of following
 	stopped       uint64            // the record that ended it
 	live          func(context.Context) iter.Seq2[eventlog.Record, error]

@@ -60,7 +60,7 @@ func TestWhatIsNoticedInALog(t *testing.T) {
 // what is truncated it may have seen or not.
 func TestWhatIsNoticedOfAReader(t *testing.T) {
 	records := []eventlog.Record{said(t, 1, "a.1 "), said(t, 2, "a.2 "), said(t, 3, "a.3 ")}
-	dead := eventlog.Dead{{AgentID: "s", From: 2, To: 2, Scope: eventlog.ScopeContent}}
+	dead := eventlog.Truncations{{AgentID: "s", From: 2, To: 2, Scope: eventlog.ScopeContent}}
 	see := func(records ...eventlog.Record) (shown []Shown) {
 		for _, r := range records {
 			shown = append(shown, Shown{r.Sequence, Hash(r.Payload)})

@@ -36,9 +36,9 @@ func Parse(raw []byte) ([]eventlog.Record, error) {
 }
 
 // DeadOf returns what records say was truncated.
-func DeadOf(records []eventlog.Record) (dead eventlog.Dead, err error) {
+func DeadOf(records []eventlog.Record) (dead eventlog.Truncations, err error) {
 	for _, r := range records {
-		if err := dead.Mark(r); err != nil {
+		if err := dead.Add(r); err != nil {
 			return nil, err
 		}
 	}

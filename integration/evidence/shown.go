@@ -19,7 +19,7 @@ func Hash(chunk []byte) uint64 { return maphash.Bytes(seed, chunk) }
 // Complete checks what a reader was shown: each surviving chunk once and in order,
 // and nothing that is not in the log. What it saw before it was truncated is in
 // the log, too.
-func Complete(shown []Shown, records []eventlog.Record, dead eventlog.Dead) error {
+func Complete(shown []Shown, records []eventlog.Record, dead eventlog.Truncations) error {
 	seen := map[uint64]uint64{}
 	for _, s := range shown {
 		seen[s.Sequence] = s.Hash

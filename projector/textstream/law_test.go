@@ -32,9 +32,9 @@ func newTale(t *testing.T, all []eventlog.Record, from uint64) (m tale) {
 
 // effective leaves out what was truncated.
 func (m tale) effective(t *testing.T) tale {
-	var dead eventlog.Dead
+	var dead eventlog.Truncations
 	for _, r := range m.records {
-		require.NoError(t, dead.Mark(r))
+		require.NoError(t, dead.Add(r))
 	}
 	return newTale(t, slices.DeleteFunc(slices.Clone(m.records), dead.Covers), 0)
 }

@@ -84,8 +84,8 @@ func chunkData(c eventlog.Chunk, payload json.RawMessage) *Data {
 	return nil
 }
 
-// asideData is what was kept of a chunk, as a part; nil if it can't be read.
-func asideData(a projector.Aside) Part {
+// annotationData is what was kept of a chunk, as a part; nil if it can't be read.
+func annotationData(a projector.Annotation) Part {
 	c, err := eventlog.DecodeChunk(a.Chunk)
 	if err != nil {
 		return nil

@@ -70,14 +70,14 @@ func build(t *projector.Tree, id MessageID) *builder {
 }
 
 type builder struct {
-	tree     *projector.Tree
-	id       MessageID
-	results  map[string]*projector.Message
-	messages []Message
-	turn     int  // of the last message if that is an assistant's, else 0
-	aside    int  // the next one
-	asked    bool // the last step is one that sub-agents' questions have to themselves
-	partial  bool // what is still streaming is there, or will be truncated
+	tree       *projector.Tree
+	id         MessageID
+	results    map[string]*projector.Message
+	messages   []Message
+	turn       int  // of the last message if that is an assistant's, else 0
+	annotation int  // the next one
+	asked      bool // the last step is one that sub-agents' questions have to themselves
+	partial    bool // what is still streaming is there, or will be truncated
 }
 
 func (b *builder) add(m *projector.Message) {
@@ -116,14 +116,14 @@ func (b *builder) assistant(turn int) *[]Part {
 
 // addAsides adds what follows the message at an index.
 func (b *builder) addAsides(after int) {
-	for ; b.aside < len(b.tree.Asides); b.aside++ {
-		a := b.tree.Asides[b.aside]
+	for ; b.annotation < len(b.tree.Asides); b.annotation++ {
+		a := b.tree.Asides[b.annotation]
 		if a.After > after || after < len(b.tree.Messages) && b.partialBefore(a.Sequence) {
 			return
 		}
 		if a.Partial != nil {
 			b.addParts(a.Turn, a.Partial, true)
-		} else if part := b.asidePart(a); part != nil {
+		} else if part := b.annotationPart(a); part != nil {
 			parts := b.assistant(a.Turn)
 			if a.CallID != "" && !b.asked {
 				*parts = append(*parts, StepStart{Type: "step-start"})
@@ -142,9 +142,9 @@ func (b *builder) partialBefore(seq uint64) bool {
 		turn.Step.Streamed.From < seq
 }
 
-func (b *builder) asidePart(a projector.Aside) Part {
+func (b *builder) annotationPart(a projector.Annotation) Part {
 	if a.CallID == "" {
-		return asideData(a)
+		return annotationData(a)
 	}
 	owner := b.tree.Get(a.Session)
 	if owner == nil {

@@ -106,7 +106,7 @@ func cursor(r *web.Request) (uint64, error) {
 type start struct {
 	session, root string
 	head          uint64
-	dead          eventlog.Dead
+	dead          eventlog.Truncations
 	status        eventlog.StreamStatus
 	end           *web.Event // what to send at head instead of following
 	live          func(context.Context) iter.Seq2[eventlog.Record, error]

@@ -126,7 +126,7 @@ func (f *storeEvents) look(ctx context.Context, r eventlog.Record) (out []web.Ev
 		if !isMarker(r.Envelope) {
 			return nil
 		}
-		if err := f.at.dead.Mark(r); err != nil {
+		if err := f.at.dead.Add(r); err != nil {
 			return err
 		}
 		e, err := f.truncated(ctx, r)

@@ -8,10 +8,10 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Aside is content of an assistant's message that is not of the model's answer: what the
+// Annotation is content of an assistant's message that is not of the model's answer: what the
 // stream shows with it, so that a client that reads the message later finds it too (see
 // docs/reference/protocol.md#chat-streams).
-type Aside struct {
+type Annotation struct {
 	// After is the index of the message, a user's or an assistant's, that it
 	// follows; -1: it comes before all.
 	After    int    `json:"after"`
@@ -66,9 +66,9 @@ func EventMarks(name string, data json.RawMessage) (id string, transient bool) {
 	return id, string(members["transient"]) == "true"
 }
 
-// aside keeps a chunk of the open turn.
-func (s *Session) aside(r eventlog.Record, c eventlog.Chunk) {
-	a := Aside{Sequence: r.Sequence, Type: c.Type(), Chunk: r.Payload, Run: r.Run, Call: r.Call}
+// annotate keeps a chunk of the open turn.
+func (s *Session) annotate(r eventlog.Record, c eventlog.Chunk) {
+	a := Annotation{Sequence: r.Sequence, Type: c.Type(), Chunk: r.Payload, Run: r.Run, Call: r.Call}
 	switch c := c.(type) {
 	case *eventlog.CustomEvent:
 		transient := false
@@ -91,7 +91,7 @@ func (s *Session) aside(r eventlog.Record, c eventlog.Chunk) {
 
 // replaced replaces an earlier custom event of the same message with one of the open
 // turn.
-func (s *Session) replaced(a Aside, name string) bool {
+func (s *Session) replaced(a Annotation, name string) bool {
 	first := s.messageBegins()
 	for i := range s.Asides {
 		b := &s.Asides[i]
@@ -109,14 +109,14 @@ func (s *Session) replaced(a Aside, name string) bool {
 	return false
 }
 
-func (s *Session) keep(a Aside) {
+func (s *Session) keep(a Annotation) {
 	if s.Turn != nil {
 		s.Asides = append(s.Asides, s.placed(a))
 	}
 }
 
 // placed sets the place of a in the last turn.
-func (s *Session) placed(a Aside) Aside {
+func (s *Session) placed(a Annotation) Annotation {
 	a.Turn, a.After = s.TurnCount, len(s.Messages)-1
 	for a.After >= 0 && s.Messages[a.After].Role == RoleTool {
 		a.After--
@@ -130,7 +130,7 @@ func (s *Session) keepPartial(seq uint64) {
 	if s.Turn == nil || s.Turn.Step == nil || s.Turn.Step.Recorded || s.Turn.Step.Streamed == nil {
 		return
 	}
-	a := s.placed(Aside{Sequence: seq, Partial: s.Turn.Step.Partial})
+	a := s.placed(Annotation{Sequence: seq, Partial: s.Turn.Step.Partial})
 	if a.Partial == nil {
 		a.Partial = []PartialPart{}
 	}
@@ -157,17 +157,17 @@ func (t *Tree) asks(r eventlog.Record, f *eventlog.CallSuspended) {
 	if r.Agent == t.SessionID || f.Kind == eventlog.PendingChild {
 		return
 	}
-	known := func(a Aside) bool { return a.Session == r.Agent && a.CallID == f.ToolCallID }
+	known := func(a Annotation) bool { return a.Session == r.Agent && a.CallID == f.ToolCallID }
 	if slices.ContainsFunc(t.Asides, known) {
 		return
 	}
-	a := Aside{Sequence: r.Sequence, Session: r.Agent, CallID: f.ToolCallID}
+	a := Annotation{Sequence: r.Sequence, Session: r.Agent, CallID: f.ToolCallID}
 	t.Asides = append(t.Asides, t.placed(a)) // also after the root's turn: the call may wait longer
 }
 
-// strikeAsides removes the asides that a range truncates.
-func (s *Session) strikeAsides(g eventlog.Range) {
-	s.Asides = slices.DeleteFunc(s.Asides, func(a Aside) bool {
+// truncateAnnotations removes the annotations that a range truncates.
+func (s *Session) truncateAnnotations(g eventlog.Range) {
+	s.Asides = slices.DeleteFunc(s.Asides, func(a Annotation) bool {
 		return a.Type != "" && g.Covers(eventlog.Record{Sequence: a.Sequence, Entry: eventlog.Entry{Envelope: eventlog.Envelope{
 			Kind: eventlog.KindChunk, Type: a.Type, Agent: s.SessionID, Run: a.Run, Call: a.Call,
 		}}})
