@@ -163,7 +163,7 @@ func limitsTable(*testing.T) string {
 		{"types in a filter of records", fmt.Sprint(api.MaxRecordTypes)},
 		{"the speed of a replay; its longest pause", fmt.Sprintf("%v to %v; %v, by default %v", api.MinReplaySpeed, api.MaxReplaySpeed, api.MaxReplayPause, api.DefaultReplayPause)},
 		{"cached states and timelines of all sessions; how long after the last use", fmt.Sprintf("%s and %s; %s",
-			size(snapshot.MaxAnchorBytes), size(snapshot.MaxTimelineBytes), strings.TrimSuffix(snapshot.AnchorIdle.String(), "0s"))},
+			size(snapshot.MaxKeyframeBytes), size(snapshot.MaxTimelineBytes), strings.TrimSuffix(snapshot.KeyframeIdle.String(), "0s"))},
 		{"a file of a workspace that is read or written whole; its path; each part of the path", size(workspace.MaxFile) + "; " + size(workspace.MaxPath) + "; " + size(workspace.MaxElement)},
 		{"files and folders of a workspace in `memory` or `objects`", fmt.Sprint(filetree.MaxFiles)},
 		{"… in `local`; their nesting; all their paths together", fmt.Sprintf("%d; %d; %s", local.MaxFiles, local.MaxDepth, size(local.MaxPaths))},

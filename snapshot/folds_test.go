@@ -166,7 +166,7 @@ func TestALongSessionsStatesAreNear(t *testing.T) {
 		counted.read = 0
 		got, err := snapshot.New(counted, &snapshot.StoreOptions{Folds: d.folds}).At(t.Context(), "s", n)
 		require.NoError(t, err)
-		require.LessOrEqual(t, counted.read, snapshot.DefaultSaveEvery+snapshot.AnchorEvery+1)
+		require.LessOrEqual(t, counted.read, snapshot.DefaultSaveEvery+snapshot.KeyframeEvery+1)
 		require.Equal(t, state, marshal(t, got), "at %d", n)
 		// The caller may change it.
 		projector.Apply(got, eventlog.Record{Sequence: got.Head + 1, Entry: userMessage(t, "mine")})

@@ -22,9 +22,9 @@ const (
 	// since the one before. Each fold is written whole, though most of it is not stored
 	// again, and writing must not take much longer than folding those records.
 	saveShare = 32
-	// anchorBytes is from how many bytes of payloads on a fold is kept in memory, however
+	// keyframeBytes is from how many bytes of payloads on a fold is kept in memory, however
 	// few its records are.
-	anchorBytes = 1 << 20
+	keyframeBytes = 1 << 20
 	// headRecords is from how many records on the state at the head is kept: a producer
 	// needs it for each append.
 	headRecords = 16
@@ -45,7 +45,7 @@ type Store struct {
 	log       eventlog.Log
 	opts      StoreOptions
 	timelines *cache.Cache[string, keptTimeline]
-	anchors   *cache.Cache[string, anchors]
+	keyframes *cache.Cache[string, keyframes]
 	erasures  atomic.Uint64 // number of erasures so far
 }
 
@@ -54,7 +54,7 @@ func New(log eventlog.Log, o *StoreOptions) *Store {
 	s := &Store{
 		log:       log,
 		timelines: cache.New[string, keptTimeline](MaxTimelines, MaxTimelineBytes, TimelineIdle),
-		anchors:   cache.New[string, anchors](MaxAnchoredSessions, MaxAnchorBytes, AnchorIdle),
+		keyframes: cache.New[string, keyframes](MaxKeyframeSessions, MaxKeyframeBytes, KeyframeIdle),
 	}
 	if o != nil {
 		s.opts = *o
@@ -93,7 +93,7 @@ type start struct {
 	tip    unsaved
 	memory bool // it was in memory
 
-	line    *line
+	lineage *lineage
 	content int
 	old     bool // folded by another version: no state of it is kept
 }
@@ -102,7 +102,7 @@ type start struct {
 type folding struct {
 	state *projector.Tree // not shared
 	last  eventlog.Record // the record at its head
-	lay   layer
+	layer layer
 	tip   unsaved
 	known uint64 // the records up to here are in tip
 	old   bool   // as start.old
@@ -112,12 +112,12 @@ type folding struct {
 func (f *folding) take(ctx context.Context, s *Store, session string, r eventlog.Record) {
 	projector.Apply(f.state, r)
 	f.last = r
-	laid := f.lay.see(r, f.state.Clone)
+	added := f.layer.see(r, f.state.Clone)
 	if r.Sequence <= f.known {
 		return
 	}
 	f.tip.records, f.tip.bytes = f.tip.records+1, f.tip.bytes+len(r.Payload)
-	if laid { // far from the last saved fold, and later reads need a nearer one
+	if added { // far from the last saved fold, and later reads need a nearer one
 		f.tip = s.saveIfDue(ctx, session, f.tip, f.state, r)
 	}
 }
@@ -142,7 +142,7 @@ func (s *Store) folded(ctx context.Context, session string, to uint64) (*folding
 }
 
 func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*folding, error) {
-	a, near, tip, head, err := s.anchored(ctx, session, to)
+	a, near, tip, head, err := s.nearestKept(ctx, session, to)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 	}
 	if near {
 		f, err := s.run(ctx, session, start{
-			state: a.state.Clone(), digest: a.digest, tip: tip, memory: true, line: a.line, content: a.content,
+			state: a.state.Clone(), digest: a.digest, tip: tip, memory: true, lineage: a.lineage, content: a.content,
 		}, to)
 		_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
 		if !trimmed && !errors.Is(err, errStale) {
@@ -168,7 +168,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 			return f, err
 		}
 	}
-	f, err := s.run(ctx, session, start{state: new(projector.Tree), line: new(line)}, to)
+	f, err := s.run(ctx, session, start{state: new(projector.Tree), lineage: new(lineage)}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
 		// The earlier records are gone: only a saved fold has their state, of whatever
 		// version.
@@ -182,14 +182,14 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 // errStale: a fold is not of this log and can't be continued.
 var errStale = errors.New("snapshot: saved fold is not of this log")
 
-// savedBehind reports whether there is a saved fold between an anchor and the requested
+// savedBehind reports whether there is a saved fold between a keyframe and the requested
 // sequence.
-func (s *Store) savedBehind(ctx context.Context, session string, anchor, to uint64) bool {
+func (s *Store) savedBehind(ctx context.Context, session string, keyframe, to uint64) bool {
 	if s.opts.Folds == nil {
 		return false
 	}
 	all, err := s.opts.Folds.Sequences(ctx, session, Packed, JSON)
-	return err == nil && slices.ContainsFunc(all, func(n uint64) bool { return n > anchor && (to == 0 || n <= to) })
+	return err == nil && slices.ContainsFunc(all, func(n uint64) bool { return n > keyframe && (to == 0 || n <= to) })
 }
 
 // left reports whether the caller has left, which is no failure of the saved folds.
@@ -236,7 +236,7 @@ func (s *Store) continuedFrom(ctx context.Context, session string, saved *Saved,
 		return nil, nil
 	}
 	f, err := s.run(ctx, session, start{
-		state: t, digest: saved.Digest, line: new(line), content: len(saved.State), old: saved.Version != projector.Version,
+		state: t, digest: saved.Digest, lineage: new(lineage), content: len(saved.State), old: saved.Version != projector.Version,
 		tip: unsaved{seq: saved.Sequence, own: saved.Own, saved: len(saved.State)},
 	}, to)
 	if errors.Is(err, errStale) {
@@ -256,7 +256,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	if first > 0 {
 		after = first - 1
 	}
-	f := &folding{state: from.state, tip: from.tip, known: from.tip.seq, old: from.old, lay: layer{line: from.line, content: from.content}}
+	f := &folding{state: from.state, tip: from.tip, known: from.tip.seq, old: from.old, layer: layer{lineage: from.lineage, content: from.content}}
 	records := 0
 	for r, err := range s.log.Read(ctx, session, after, to) {
 		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && first > 0 {
@@ -277,8 +277,8 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 			continue
 		}
 		f.last = r
-		if f.lay.laid == nil && !from.memory && !from.old {
-			f.lay.lay(f.state.Clone(), from.digest, true) // keep it: reading it took some time
+		if f.layer.added == nil && !from.memory && !from.old {
+			f.layer.add(f.state.Clone(), from.digest, true) // keep it: reading it took some time
 		}
 	}
 	if first > 0 && f.last.Sequence == 0 { // the state is after the head up to which it reads
@@ -294,10 +294,10 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	}
 	f.known = max(f.known, head)
 	f.tip.seq = f.known
-	if !from.old && (first > 0 || records >= AnchorEvery || to == 0 && records >= headRecords || f.tip.bytes >= anchorBytes) && (head > first || !from.memory) {
-		f.lay.lay(f.state.Clone(), digest(f.last), true)
-		s.keep(ctx, session, erasures, f.lay.laid, f.tip)
-		f.lay.laid = nil
+	if !from.old && (first > 0 || records >= KeyframeEvery || to == 0 && records >= headRecords || f.tip.bytes >= keyframeBytes) && (head > first || !from.memory) {
+		f.layer.add(f.state.Clone(), digest(f.last), true)
+		s.keep(ctx, session, erasures, f.layer.added, f.tip)
+		f.layer.added = nil
 	}
 	return f, nil
 }

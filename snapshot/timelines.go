@@ -24,7 +24,7 @@ const (
 type keptTimeline struct {
 	*timeline.Timeline
 	digest string // of the record at its head
-	lay    layer
+	layer  layer
 }
 
 // Timeline returns the session's timeline at its head: the parts that are new or have
@@ -108,17 +108,17 @@ func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline,
 	began, erasures := time.Now(), s.erasures.Load()
 	var last eventlog.Record
 	records := 0
-	if k.lay.line == nil {
-		k.lay.line = new(line)
+	if k.layer.lineage == nil {
+		k.layer.lineage = new(lineage)
 	}
 	defer func() {
 		if last.Sequence > 0 {
 			k.digest = digest(last)
 		}
 		s.opts.Metrics.folded(began, records)
-		if len(k.lay.laid) > 0 {
-			s.keep(ctx, session, erasures, k.lay.laid, unsaved{seq: k.Head()})
-			k.lay.laid, k.lay.own = nil, 0
+		if len(k.layer.added) > 0 {
+			s.keep(ctx, session, erasures, k.layer.added, unsaved{seq: k.Head()})
+			k.layer.added, k.layer.own = nil, 0
 		}
 	}()
 	known := k.digest == ""
@@ -132,7 +132,7 @@ func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline,
 			}
 		default:
 			k.Apply(r)
-			k.lay.see(r, k.State)
+			k.layer.see(r, k.State)
 			last = r
 			records++
 		}

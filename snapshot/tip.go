@@ -15,12 +15,12 @@ type live struct {
 	folding
 	// contended: other writers have appended to the session as well.
 	contended bool
-	own       int // as that of an anchor
+	own       int // as that of a keyframe
 }
 
-// anchor returns a copy for readers.
-func (l *live) anchor() anchor {
-	return anchor{state: l.state.Clone(), digest: digest(l.last), line: l.lay.line, content: l.lay.content}
+// keyframe returns a copy for readers.
+func (l *live) keyframe() keyframe {
+	return keyframe{state: l.state.Clone(), digest: digest(l.last), lineage: l.layer.lineage, content: l.layer.content}
 }
 
 // Tip is the last state that this node knows of a session, for a caller that appends to
@@ -41,8 +41,8 @@ type Tip struct {
 // Tip.
 func (s *Store) Tip(ctx context.Context, session string) (*Tip, error) {
 	t := &Tip{store: s, session: session, erasures: s.erasures.Load()}
-	if s.anchors.Holds(session) {
-		err := s.anchors.Use(ctx, session, func(a *anchors) (int, error) {
+	if s.keyframes.Holds(session) {
+		err := s.keyframes.Use(ctx, session, func(a *keyframes) (int, error) {
 			if l := a.live; l != nil {
 				a.live = nil
 				if n := len(a.list); n == 0 || a.list[n-1].seq() <= l.state.Head { // else a reader has a later state
@@ -87,7 +87,7 @@ func (t *Tip) Read(ctx context.Context) error {
 	f, err := t.store.folded(ctx, t.session, 0)
 	switch {
 	case errors.Is(err, eventlog.ErrSessionNotFound):
-		f = &folding{state: new(projector.Tree), lay: layer{line: new(line)}}
+		f = &folding{state: new(projector.Tree), layer: layer{lineage: new(lineage)}}
 	case err != nil:
 		return err
 	}
@@ -105,7 +105,7 @@ func (t *Tip) readOn(ctx context.Context) (done bool, err error) {
 	tip := was.tip
 	tip.seq = was.known
 	f, err := t.store.run(ctx, t.session, start{
-		state: was.state, digest: digest(was.last), tip: tip, memory: true, line: was.lay.line, content: was.lay.content, old: was.old,
+		state: was.state, digest: digest(was.last), tip: tip, memory: true, lineage: was.layer.lineage, content: was.layer.content, old: was.old,
 	}, 0)
 	_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
 	_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
@@ -149,16 +149,16 @@ func (t *Tip) Release() {
 	}
 	t.known = max(t.known, t.state.Head)
 	t.tip.seq = t.known
-	measured := anchor{state: t.state}
+	measured := keyframe{state: t.state}
 	measured.measure()
 	t.own = measured.own
 	// It needs no deadline: Use does not wait for callers that read the log.
-	_ = s.anchors.Use(context.Background(), t.session, func(a *anchors) (int, error) {
+	_ = s.keyframes.Use(context.Background(), t.session, func(a *keyframes) (int, error) {
 		if s.erasures.Load() != t.erasures {
 			return a.thin(), nil
 		}
-		a.add(t.lay.laid)
-		t.lay.laid = nil
+		a.add(t.layer.added)
+		t.layer.added = nil
 		if t.tip.seq >= a.tip.seq {
 			a.tip = t.tip
 		}

@@ -110,7 +110,7 @@ func TestATipCostsNothing(t *testing.T) {
 	counted.read = 0
 	_, err := states.At(t.Context(), "s", 300)
 	require.NoError(t, err)
-	require.LessOrEqual(t, counted.read, snapshot.AnchorEvery+1, "states are left on the way")
+	require.LessOrEqual(t, counted.read, snapshot.KeyframeEvery+1, "states are left on the way")
 }
 
 // TestATipOfAnErasedSession is not kept, nor is what was folded while it was erased.

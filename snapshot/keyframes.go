@@ -13,45 +13,45 @@ import (
 
 // Bounds of the states that a store keeps in memory, so that a state near one of them is
 // computed by folding a few records. A session that has been folded, for its timeline or
-// otherwise, has one state for each AnchorEvery records, or fewer if they take too much
+// otherwise, has one state for each KeyframeEvery records, or fewer if they take too much
 // memory, and the states that were last requested. The session that was last requested
-// may keep MaxSessionAnchorBytes, and one state whatever its size. The state after this
+// may keep MaxSessionKeyframeBytes, and one state whatever its size. The state after this
 // node's last append is kept as well, however short the session is.
 const (
-	AnchorEvery           = 256
-	MaxAnchoredSessions   = 4096
-	MaxAnchorBytes        = 128 << 20
-	MaxSessionAnchorBytes = 64 << 20
-	MaxSessionAnchors     = 1024
-	// AnchorIdle is how long a session's states are kept without a request for one.
-	AnchorIdle = 5 * time.Minute
+	KeyframeEvery           = 256
+	MaxKeyframeSessions     = 4096
+	MaxKeyframeBytes        = 128 << 20
+	MaxSessionKeyframeBytes = 64 << 20
+	MaxSessionKeyframes     = 1024
+	// KeyframeIdle is how long a session's states are kept without a request for one.
+	KeyframeIdle = 5 * time.Minute
 
-	// askedAnchors is how many states are kept because they were requested.
-	askedAnchors = 8
-	// nearAnchor is how many sequences an anchor may be before the requested one without
+	// askedKeyframes is how many states are kept because they were requested.
+	askedKeyframes = 8
+	// nearKeyframe is how many sequences a keyframe may be before the requested one without
 	// a look for a nearer saved fold.
-	nearAnchor = 2 * DefaultSaveEvery
+	nearKeyframe = 2 * DefaultSaveEvery
 )
 
-// anchor is a kept state. It never changes.
-type anchor struct {
+// keyframe is a kept state. It never changes.
+type keyframe struct {
 	state  *projector.Tree
 	digest string // of the record at its head
 	asked  bool   // kept because it was requested
-	// line identifies the anchors of one fold, which share memory: content is about how
-	// many bytes the shared part has up to this anchor.
-	line    *line
+	// lineage identifies the keyframes of one fold, which share memory: content is about how
+	// many bytes the shared part has up to this keyframe.
+	lineage *lineage
 	content int
-	own     int // about how many bytes belong to this anchor alone
+	own     int // about how many bytes belong to this keyframe alone
 }
 
-// line identifies a fold by its address. It is not empty, so that two have different
+// lineage identifies a fold by its address. It is not empty, so that two have different
 // addresses.
-type line struct{ _ byte }
+type lineage struct{ _ byte }
 
-func (a anchor) seq() uint64 { return a.state.Head }
+func (a keyframe) seq() uint64 { return a.state.Head }
 
-func (a anchor) sessions(f func(*projector.Session)) {
+func (a keyframe) sessions(f func(*projector.Session)) {
 	f(&a.state.Session)
 	for _, s := range a.state.Children {
 		if s != nil {
@@ -64,7 +64,7 @@ func (a anchor) sessions(f func(*projector.Session)) {
 const perAppend = int(unsafe.Sizeof(projector.KeyedAppend{})) + 96
 
 // measure sets own.
-func (a *anchor) measure() {
+func (a *keyframe) measure() {
 	const (
 		perSession    = 1 << 10
 		perRun        = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
@@ -74,10 +74,10 @@ func (a *anchor) measure() {
 	a.sessions(func(s *projector.Session) { a.own += perSession + perRun*len(s.Runs) + perAnnotation*len(s.Asides) })
 }
 
-// anchors are the anchors of a session.
-type anchors struct {
-	list  []anchor // by sequence
-	asked []uint64 // sequences of the requested ones, the most recent last
+// keyframes are the keyframes of a session.
+type keyframes struct {
+	list  []keyframe // by sequence
+	asked []uint64   // sequences of the requested ones, the most recent last
 	// tip is the sequence up to which the session was folded, and how much was folded
 	// since the last saved fold.
 	tip unsaved
@@ -100,9 +100,9 @@ func (u unsaved) due(every int) bool {
 	return u.records > every && u.bytes >= u.own && u.bytes >= u.saved/saveShare
 }
 
-// nearest returns the last anchor at or before n.
-func (a *anchors) nearest(n uint64) (found anchor, ok bool) {
-	i, there := slices.BinarySearchFunc(a.list, n, func(x anchor, n uint64) int { return cmp.Compare(x.seq(), n) })
+// nearest returns the last keyframe at or before n.
+func (a *keyframes) nearest(n uint64) (found keyframe, ok bool) {
+	i, there := slices.BinarySearchFunc(a.list, n, func(x keyframe, n uint64) int { return cmp.Compare(x.seq(), n) })
 	if there {
 		return a.list[i], true
 	}
@@ -112,14 +112,14 @@ func (a *anchors) nearest(n uint64) (found anchor, ok bool) {
 	return a.list[i-1], true
 }
 
-// add keeps anchors, sorted by sequence.
-func (a *anchors) add(more []anchor) {
+// add keeps keyframes, sorted by sequence.
+func (a *keyframes) add(more []keyframe) {
 	if len(more) == 0 {
 		return
 	}
 	a.sized = 0
 	for _, m := range more {
-		i, there := slices.BinarySearchFunc(a.list, m.seq(), func(x anchor, n uint64) int { return cmp.Compare(x.seq(), n) })
+		i, there := slices.BinarySearchFunc(a.list, m.seq(), func(x keyframe, n uint64) int { return cmp.Compare(x.seq(), n) })
 		switch {
 		case !there:
 			a.list = slices.Insert(a.list, i, m)
@@ -136,51 +136,51 @@ func (a *anchors) add(more []anchor) {
 
 // ask records that a state was requested, and drops the one whose last request is longest
 // ago.
-func (a *anchors) ask(seq uint64) {
+func (a *keyframes) ask(seq uint64) {
 	a.asked = append(slices.DeleteFunc(a.asked, func(n uint64) bool { return n == seq }), seq)
-	if len(a.asked) > askedAnchors {
+	if len(a.asked) > askedKeyframes {
 		old := a.asked[0]
 		a.asked = slices.Delete(a.asked, 0, 1)
-		a.list = slices.DeleteFunc(a.list, func(x anchor) bool { return x.asked && x.seq() == old })
+		a.list = slices.DeleteFunc(a.list, func(x keyframe) bool { return x.asked && x.seq() == old })
 	}
 }
 
-// thin drops every other anchor until the rest fits the bounds, and returns about how
+// thin drops every other keyframe until the rest fits the bounds, and returns about how
 // many bytes it takes.
-func (a *anchors) thin() int {
+func (a *keyframes) thin() int {
 	for {
 		size := a.size()
-		if len(a.list) <= 1 || len(a.list) <= MaxSessionAnchors && size <= MaxSessionAnchorBytes {
+		if len(a.list) <= 1 || len(a.list) <= MaxSessionKeyframes && size <= MaxSessionKeyframeBytes {
 			return size
 		}
 		i := 0
-		a.list = slices.DeleteFunc(a.list, func(anchor) bool { i++; return i%2 == 1 && i < len(a.list) })
+		a.list = slices.DeleteFunc(a.list, func(keyframe) bool { i++; return i%2 == 1 && i < len(a.list) })
 		a.sized = 0
 	}
 }
 
 // size is about how many bytes all that is kept of the session takes.
-func (a *anchors) size() int {
+func (a *keyframes) size() int {
 	if a.sized == 0 {
 		a.sized = a.listSize()
 	}
 	if a.live == nil {
 		return a.sized
 	}
-	more := a.live.own + a.live.lay.content
-	if n := len(a.list); n > 0 && a.list[n-1].line == a.live.lay.line {
+	more := a.live.own + a.live.layer.content
+	if n := len(a.list); n > 0 && a.list[n-1].lineage == a.live.layer.lineage {
 		more -= min(more, a.list[n-1].content)
 	}
 	return a.sized + more
 }
 
-// listSize is about how many bytes the anchors take together.
-func (a *anchors) listSize() int {
+// listSize is about how many bytes the keyframes take together.
+func (a *keyframes) listSize() int {
 	const perMessage = int(unsafe.Sizeof(projector.Message{}))
 	size := 0
-	content, arrays := map[*line]int{}, map[*projector.Message]int{}
+	content, arrays := map[*lineage]int{}, map[*projector.Message]int{}
 	for _, x := range a.list {
-		content[x.line] = max(content[x.line], x.content)
+		content[x.lineage] = max(content[x.lineage], x.content)
 		size += x.own
 		x.sessions(func(s *projector.Session) {
 			if len(s.Messages) > 0 {
@@ -198,11 +198,11 @@ func (a *anchors) listSize() int {
 	return size
 }
 
-// anchored returns the nearest anchor of a session at or before n. If n is 0, that is the
+// nearestKept returns the nearest keyframe of a session at or before n. If n is 0, that is the
 // head; if the head had to be read from the log, it is returned. It returns none if a
 // saved fold may be much nearer.
-func (s *Store) anchored(ctx context.Context, session string, n uint64) (found anchor, near bool, tip unsaved, head uint64, err error) {
-	if !s.anchors.Holds(session) {
+func (s *Store) nearestKept(ctx context.Context, session string, n uint64) (found keyframe, near bool, tip unsaved, head uint64, err error) {
+	if !s.keyframes.Holds(session) {
 		return found, false, tip, 0, nil
 	}
 	if n == 0 {
@@ -214,20 +214,20 @@ func (s *Store) anchored(ctx context.Context, session string, n uint64) (found a
 			head = n
 		}
 	}
-	err = s.anchors.Use(ctx, session, func(a *anchors) (int, error) {
+	err = s.keyframes.Use(ctx, session, func(a *keyframes) (int, error) {
 		found, _ = a.nearest(n)
 		if l := a.live; l != nil && l.state.Head <= n && (found.state == nil || l.state.Head >= found.seq()) {
-			found = l.anchor()
+			found = l.keyframe()
 		}
 		tip = a.tip
 		return a.thin(), nil
 	})
-	return found, found.state != nil && n-found.seq() <= nearAnchor, tip, head, err
+	return found, found.state != nil && n-found.seq() <= nearKeyframe, tip, head, err
 }
 
-// keep adds anchors of a session, unless a session was erased since erasures was read.
-func (s *Store) keep(ctx context.Context, session string, erasures uint64, more []anchor, tip unsaved) {
-	_ = s.anchors.Use(context.WithoutCancel(ctx), session, func(a *anchors) (int, error) {
+// keep adds keyframes of a session, unless a session was erased since erasures was read.
+func (s *Store) keep(ctx context.Context, session string, erasures uint64, more []keyframe, tip unsaved) {
+	_ = s.keyframes.Use(context.WithoutCancel(ctx), session, func(a *keyframes) (int, error) {
 		if s.erasures.Load() != erasures {
 			return a.thin(), nil
 		}
@@ -241,55 +241,55 @@ func (s *Store) keep(ctx context.Context, session string, erasures uint64, more 
 
 // forgetMemory drops everything that is in memory of a session.
 func (s *Store) forgetMemory(session string) {
-	s.anchors.Drop(session)
+	s.keyframes.Drop(session)
 	s.timelines.Drop(session)
 }
 
-// layer adds anchors while records are folded.
+// layer adds keyframes while records are folded.
 type layer struct {
-	line    *line
+	lineage *lineage
 	content int
-	records int // since the last anchor
-	sparser int // how often the distance between two anchors was doubled
-	own     int // bytes of the kept anchors, without what they share
-	laid    []anchor
+	records int // since the last keyframe
+	sparser int // how often the distance between two keyframes was doubled
+	own     int // bytes of the kept keyframes, without what they share
+	added   []keyframe
 }
 
 // see is called after each record. It reports whether it has kept the tree's state.
 func (l *layer) see(r eventlog.Record, state func() *projector.Tree) bool {
 	l.content += contentOf(r)
-	if l.records++; l.records < AnchorEvery<<l.sparser {
+	if l.records++; l.records < KeyframeEvery<<l.sparser {
 		return false
 	}
-	l.lay(state(), digest(r), false)
+	l.add(state(), digest(r), false)
 	return true
 }
 
-// lay keeps a state, which must not change afterwards.
-func (l *layer) lay(state *projector.Tree, digest string, asked bool) {
+// add keeps a state, which must not change afterwards.
+func (l *layer) add(state *projector.Tree, digest string, asked bool) {
 	l.records = 0
-	a := anchor{state: state, digest: digest, asked: asked, line: l.line, content: l.content}
+	a := keyframe{state: state, digest: digest, asked: asked, lineage: l.lineage, content: l.content}
 	a.measure()
 	l.own += a.own
-	l.laid = append(l.laid, a)
-	for l.own > MaxSessionAnchorBytes && len(l.laid) > 2 {
+	l.added = append(l.added, a)
+	for l.own > MaxSessionKeyframeBytes && len(l.added) > 2 {
 		l.thin()
 	}
 }
 
-// thin drops every other anchor and doubles the distance between later ones: a fold of a
+// thin drops every other keyframe and doubles the distance between later ones: a fold of a
 // long session must not take unbounded memory meanwhile.
 func (l *layer) thin() {
-	kept := l.laid[:0]
+	kept := l.added[:0]
 	l.own = 0
-	for i, a := range l.laid {
-		if i%2 == 1 || i == len(l.laid)-1 {
+	for i, a := range l.added {
+		if i%2 == 1 || i == len(l.added)-1 {
 			kept = append(kept, a)
 			l.own += a.own
 		}
 	}
-	clear(l.laid[len(kept):])
-	l.laid = kept
+	clear(l.added[len(kept):])
+	l.added = kept
 	l.sparser++
 }
 

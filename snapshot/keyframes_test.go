@@ -80,7 +80,7 @@ func TestAnyStateIsTheFold(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, want[n], marshal(t, got), "at %d", n)
 				if timeline {
-					require.LessOrEqual(t, counted.read, snapshot.AnchorEvery+1)
+					require.LessOrEqual(t, counted.read, snapshot.KeyframeEvery+1)
 				}
 				// The caller may change it.
 				got.CustomState = jsondoc.Doc{}
