@@ -47,8 +47,8 @@ type peer struct {
 	asked   bool // whether it lives; the answer is not there yet
 }
 
-// say announces this node to all others.
-func (l *Worklist) say(s state) {
+// publish announces this node to all others.
+func (l *Worklist) publish(s state) {
 	l.mu.Lock()
 	gone := l.gone
 	if l.gone = gone || s == stateGone; l.leaving && s != stateGone {
@@ -71,7 +71,7 @@ func (l *Worklist) hear(m *nats.Msg) {
 		return
 	}
 	if w.State == stateHello && w.Node != l.opts.Node {
-		defer l.say(stateHere)
+		defer l.publish(stateHere)
 	}
 	now := time.Now()
 	l.mu.Lock()

@@ -17,7 +17,7 @@ func (l *Worklist) Rehost() error {
 	if err := l.host(); err != nil {
 		return err
 	}
-	l.say(stateHere)
+	l.publish(stateHere)
 	l.lookSoon()
 	return nil
 }

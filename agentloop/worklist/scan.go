@@ -35,7 +35,7 @@ func (l *Worklist) Serve(loop Loop) error {
 	l.mu.Lock()
 	l.heard = time.Now()
 	l.mu.Unlock()
-	l.say(stateHello)
+	l.publish(stateHello)
 	if err := pause(l.ctx, askTimeout); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (l *Worklist) Leave() {
 	l.mu.Unlock()
 	l.unhost()
 	if l.loop != nil {
-		l.say(stateLeaving)
+		l.publish(stateLeaving)
 	}
 }
 
@@ -61,7 +61,7 @@ func (l *Worklist) Leave() {
 // idempotent.
 func (l *Worklist) Close() {
 	if l.ctx.Err() == nil && l.loop != nil {
-		l.say(stateGone)
+		l.publish(stateGone)
 		_ = l.nc.FlushTimeout(askTimeout) // best effort: it is missed soon
 	}
 	l.stop()
@@ -79,7 +79,7 @@ func (l *Worklist) live() {
 	for {
 		select {
 		case <-every.C:
-			l.say(stateHere)
+			l.publish(stateHere)
 			l.judge()
 			l.opts.Metrics.live(len(l.Peers()) + 1)
 		case <-l.ctx.Done():

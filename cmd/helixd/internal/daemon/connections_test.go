@@ -18,7 +18,7 @@ const connectionWait = 20 * time.Second
 // boundedFront serves with at most so many connections.
 func boundedFront(t *testing.T, most int, h http.Handler) (address string) {
 	t.Helper()
-	f := newFront(most, nil, slog.New(slog.DiscardHandler))
+	f := newStarter(most, nil, slog.New(slog.DiscardHandler))
 	f.open(h)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

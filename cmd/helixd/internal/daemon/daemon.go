@@ -49,7 +49,7 @@ type Daemon struct {
 	refuses      func(frees bool) string     // why nothing should be stored; nil: not known
 	sync         func(context.Context) error // returns when all acknowledged messages are on the disk; nil: they always are
 	dropRevoked  func()                      // disconnects NATS subscribers; nil: there is no embedded server
-	front        *front
+	starter      *starter
 	certificates *certificates   // of HTTP; nil: it is plain
 	models       *sqlite.Models  // nil: this node keeps none
 	memories     *memory.Manager // nil: there is no index to find them in
@@ -83,9 +83,9 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if d.certificates, err = openCertificates(c.TLS, log); err != nil {
 		return err
 	}
-	d.front = newFront(mostConnections(c.Limits), d.certificates, log)
+	d.starter = newStarter(mostConnections(c.Limits), d.certificates, log)
 	if c.NATS.Cluster.Listen != "" { // it may wait for others for long; alone, clients wait for it
-		d.front.serve(listener)
+		d.starter.serve(listener)
 	}
 	minter, err := minterOf(c)
 	if err != nil {
@@ -205,11 +205,11 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	d.reloader.api = api
 	d.onClose(func() { api.Close() })
-	d.onClose(func() { d.front.shutdown(func() { api.Close() }) }) // streams would never end by themselves
+	d.onClose(func() { d.starter.shutdown(func() { api.Close() }) }) // streams would never end by themselves
 	d.onClose(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.DrainTimeout)
 		defer cancel()
-		d.front.leave()
+		d.starter.leave()
 		runs.Leave()
 		loop.Drain(ctx)
 	})
@@ -218,8 +218,8 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(startSchedule(upkeep(c, store, loop, states, d.readModels(), d.memories, runs.First), runs.First, log))
-	d.front.open(d.certificates.withCertificates(withPProf(c.Debug, api)))
-	d.front.serve(listener)
+	d.starter.open(d.certificates.withCertificates(withPProf(c.Debug, api)))
+	d.starter.serve(listener)
 	return nil
 }
 
@@ -251,7 +251,7 @@ func (d *Daemon) close() {
 // Run serves until ctx ends. It reloads at each hangup; nil: never.
 func (d *Daemon) Run(ctx context.Context, hangups <-chan os.Signal) error {
 	ended := make(chan error, 1)
-	go func() { ended <- d.front.wait() }()
+	go func() { ended <- d.starter.wait() }()
 	for {
 		select {
 		case <-hangups:

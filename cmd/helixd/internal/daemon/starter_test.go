@@ -21,7 +21,7 @@ import (
 // A server that is starting answers without waiting for a body.
 func TestAStartingServerWaitsForNoBody(t *testing.T) {
 	t.Parallel()
-	f := newFront(10, nil, slog.New(slog.DiscardHandler))
+	f := newStarter(10, nil, slog.New(slog.DiscardHandler))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	f.serve(listener)
@@ -45,7 +45,7 @@ func TestAStartingServerWaitsForNoBody(t *testing.T) {
 // Before it closes idle connections a server has its clients leave them.
 func TestALeavingServerClosesConnectionsAfterTheirAnswers(t *testing.T) {
 	t.Parallel()
-	f := newFront(10, nil, slog.New(slog.DiscardHandler))
+	f := newStarter(10, nil, slog.New(slog.DiscardHandler))
 	f.open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestALeavingServerClosesConnectionsAfterTheirAnswers(t *testing.T) {
 // A daemon that waits for the others of its cluster is not ready, and says why.
 func TestHealthyOfAStartingServer(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(newFront(10, nil, slog.New(slog.DiscardHandler)))
+	s := httptest.NewServer(newStarter(10, nil, slog.New(slog.DiscardHandler)))
 	t.Cleanup(s.Close)
 	out, _, err := clitest.Run[operate.Commands](t, "", "healthy", "--server", s.URL, "--timeout", "1m")
 	require.ErrorContains(t, err, "the server is starting")

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// front serves HTTP, if need be before the daemon can: a node of a cluster may
+// starter serves HTTP, if need be before the daemon can: a node of a cluster may
 // wait for others for long, and must not be taken for dead meanwhile.
-type front struct {
+type starter struct {
 	server  *http.Server
 	bounded *connections
 	handler atomic.Pointer[http.Handler] // nil: the daemon is starting
@@ -23,42 +23,42 @@ type front struct {
 	failed  chan error // gets why it serves no more, once
 }
 
-// newFront returns one with so many connections at most, for plain HTTP if there
+// newStarter returns one with so many connections at most, for plain HTTP if there
 // are no certificates.
-func newFront(most int, c *certificates, log *slog.Logger) *front {
-	f := &front{failed: make(chan error, 1), bounded: newConnections(most, log)}
-	f.server = &http.Server{
-		Handler: f, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+func newStarter(most int, c *certificates, log *slog.Logger) *starter {
+	s := &starter{failed: make(chan error, 1), bounded: newConnections(most, log)}
+	s.server = &http.Server{
+		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		ConnContext: withConnection,
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	if c != nil {
-		f.server.TLSConfig = c.server()
+		s.server.TLSConfig = c.server()
 	}
-	return f
+	return s
 }
 
 // serve begins to serve; a second call does nothing.
-func (f *front) serve(listener net.Listener) {
-	f.once.Do(func() {
-		listener = f.bounded.listen(listener)
+func (s *starter) serve(listener net.Listener) {
+	s.once.Do(func() {
+		listener = s.bounded.listen(listener)
 		go func() {
-			if f.server.TLSConfig != nil {
-				f.failed <- f.server.ServeTLS(listener, "", "")
+			if s.server.TLSConfig != nil {
+				s.failed <- s.server.ServeTLS(listener, "", "")
 				return
 			}
-			f.failed <- f.server.Serve(listener)
+			s.failed <- s.server.Serve(listener)
 		}()
 	})
 }
 
 // ServeHTTP implements http.Handler.
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *starter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer requesting(r)()
-	if f.leaves.Load() {
+	if s.leaves.Load() {
 		w.Header().Set("Connection", "close")
 	}
-	if h := f.handler.Load(); h != nil {
+	if h := s.handler.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 		return
 	}
@@ -77,27 +77,27 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // open begins to serve what the daemon is for.
-func (f *front) open(h http.Handler) { f.handler.Store(&h) }
+func (s *starter) open(h http.Handler) { s.handler.Store(&h) }
 
 // leave has each answer close its connection, before shutdown closes those that
 // are idle: a client may just then send a POST on one, and can't know what
 // became of it.
-func (f *front) leave() { f.leaves.Store(true) }
+func (s *starter) leave() { s.leaves.Store(true) }
 
 // shutdown waits for requests that are under way, up to a deadline. Streams end
 // when endStreams is called.
-func (f *front) shutdown(endStreams func()) {
+func (s *starter) shutdown(endStreams func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	f.server.RegisterOnShutdown(endStreams)
-	if f.server.Shutdown(ctx) != nil {
-		f.server.Close()
+	s.server.RegisterOnShutdown(endStreams)
+	if s.server.Shutdown(ctx) != nil {
+		s.server.Close()
 	}
 }
 
 // wait returns why it serves no more: nil when it was shut down.
-func (f *front) wait() error {
-	if err := <-f.failed; !errors.Is(err, http.ErrServerClosed) {
+func (s *starter) wait() error {
+	if err := <-s.failed; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
