@@ -28,21 +28,7 @@ type Folder struct {
 }
 
 // Damage is a place in a file whose bytes are not what was stored.
-type Damage struct {
-	Stream string
-	File   string // below the data folder
-	Offset int64  // in the file, decompressed if it is compressed
-	Bytes  int64
-	Reason string
-	// Torn: the stream's last file ends in the beginning of a record. A write
-	// was cut off, as by a power loss, and was then hardly acknowledged.
-	Torn bool
-	// Sequence and Subject are of the stream's message, as far as that can be
-	// known; the subject is what the damaged bytes say. The message is
-	// after the one with sequence After and, unless it is 0, before Before.
-	Sequence, After, Before uint64
-	Subject                 string
-}
+type Damage = blocks.Damage
 
 // OpenFolder takes the data folder of a server that is stopped. Errors: there
 // is no such folder, or a server uses it.
@@ -204,7 +190,7 @@ func (f *Folder) walkBlocks(ctx context.Context, names []string, to string, foun
 		}, func(d blocks.Damage) {
 			whole = false
 			d.File, d.Torn = name, d.Torn && ends && broken == nil
-			found(Damage(d))
+			found(d)
 		})
 		if broken != nil {
 			whole = false

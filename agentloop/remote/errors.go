@@ -61,9 +61,6 @@ func IsNotFound(err error) bool {
 // IsAlreadyCompleted reports whether the session has completed or failed.
 func IsAlreadyCompleted(err error) bool { return hasCode(err, CodeAlreadyCompleted) }
 
-// IsAlreadyRunning reports whether the session runs, or waits to be resumed.
-func IsAlreadyRunning(err error) bool { return hasCode(err, CodeAlreadyRunning) }
-
 func hasCode(err error, code string) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Code == code

@@ -7,14 +7,19 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Damage has the fields of embed.Damage, see there.
+// Damage is a place in a file whose bytes are not what was stored.
 type Damage struct {
-	Stream                  string
-	File                    string // below the data folder
-	Offset                  int64  // in the file, decompressed if it is compressed
-	Bytes                   int64
-	Reason                  string
-	Torn                    bool
+	Stream string
+	File   string // below the data folder
+	Offset int64  // in the file, decompressed if it is compressed
+	Bytes  int64
+	Reason string
+	// Torn: the stream's last file ends in the beginning of a record. A write
+	// was cut off, as by a power loss, and was then hardly acknowledged.
+	Torn bool
+	// Sequence and Subject are of the stream's message, as far as that can be
+	// known; the subject is what the damaged bytes say. The message is
+	// after the one with sequence After and, unless it is 0, before Before.
 	Sequence, After, Before uint64
 	Subject                 string
 }
