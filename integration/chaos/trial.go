@@ -175,13 +175,8 @@ func (t *trial) stop() {
 	}
 }
 
-// random returns the seed's random numbers for one purpose.
 func (o options) random(purpose string, i int) *rand.Rand {
-	h := uint64(14695981039346656037)
-	for _, b := range []byte(purpose) {
-		h = (h ^ uint64(b)) * 1099511628211
-	}
-	return rand.New(rand.NewPCG(o.seed, h+uint64(i)))
+	return deployment.Random(o.seed, purpose, i)
 }
 
 // note counts what is no violation but worth telling. The first of its kind is

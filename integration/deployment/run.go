@@ -5,6 +5,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"syscall"
@@ -61,4 +64,11 @@ var Began = time.Now()
 // Say prints a line on the progress of the run, with the time since it began.
 func Say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%8.2fs %s\n", time.Since(Began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// Random returns a seed's random numbers for one purpose.
+func Random(seed uint64, purpose string, i int) *rand.Rand {
+	h := fnv.New64a()
+	io.WriteString(h, purpose) // it does not fail
+	return rand.New(rand.NewPCG(seed, h.Sum64()+uint64(i)))
 }

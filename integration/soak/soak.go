@@ -200,14 +200,7 @@ func (s *soak) verify() error {
 	return nil
 }
 
-// random returns the seed's random numbers for one purpose.
-func (s *soak) random(purpose string, i int) *rand.Rand {
-	h := uint64(len(purpose))
-	for _, b := range []byte(purpose) {
-		h = h*1099511628211 ^ uint64(b)
-	}
-	return rand.New(rand.NewPCG(s.seed, h+uint64(i)))
-}
+func (s *soak) random(purpose string, i int) *rand.Rand { return deployment.Random(s.seed, purpose, i) }
 
 // violate ends the run.
 func (s *soak) violate(session string, err error) {
