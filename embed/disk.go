@@ -15,10 +15,10 @@ const (
 	// diskFull is the number of free bytes below which a disk counts as full:
 	// nats-server does not always report what it could not store.
 	diskFull = 1 << 20
-	// MostReserve bounds the space, in bytes, that even erasure and retention leave
+	// mostReserve bounds the space, in bytes, that even erasure and retention leave
 	// free: half of Options.MinFree, at most this. They rewrite files of some
 	// MiB to make room, and damage a file that they can't write.
-	MostReserve = 64 << 20
+	mostReserve = 64 << 20
 )
 
 // disk watches the free space of a server's folder.
@@ -106,7 +106,7 @@ func (d *disk) say(level slog.Level, text string, free uint64, more ...slog.Attr
 
 // Refuses returns why the server should store nothing now; empty: it may. Work that
 // frees room, such as erasure, may continue for longer: up to half of
-// Options.MinFree, at most MostReserve.
+// Options.MinFree, at most mostReserve.
 func (s *Server) Refuses(frees bool) string {
 	if s.group != nil {
 		if err := s.group.failure(); err != nil {
@@ -121,7 +121,7 @@ func (s *Server) Refuses(frees bool) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	least := uint64(s.opts.MinFree)
-	reserve := min(least/2, MostReserve)
+	reserve := min(least/2, mostReserve)
 	switch {
 	case d.full || full:
 		return "the disk of the data folder was full: when there is room, this server continues by itself"

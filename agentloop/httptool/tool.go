@@ -20,12 +20,12 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// MaxResponse is how much of an answer is read, in bytes; a longer one is an
+// maxResponse is how much of an answer is read, in bytes; a longer one is an
 // error.
-const MaxResponse = 8 << 20
+const maxResponse = 8 << 20
 
-// MaxUsage is how many kinds of usage an answer may have; a longer one is an error.
-const MaxUsage = 32
+// maxUsage is how many kinds of usage an answer may have; a longer one is an error.
+const maxUsage = 32
 
 // Options configure an endpoint.
 type Options struct {
@@ -113,22 +113,22 @@ func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, s
 		return nil, unreachable(c, url, err)
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, MaxResponse+1))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err != nil {
 		return nil, unreachable(c, url, err)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, fmt.Errorf("the tool answered with status %d%s", resp.StatusCode, excerpt(raw))
 	}
-	if len(raw) > MaxResponse {
-		return nil, fmt.Errorf("the tool's answer has more than %d bytes", MaxResponse)
+	if len(raw) > maxResponse {
+		return nil, fmt.Errorf("the tool's answer has more than %d bytes", maxResponse)
 	}
 	var answer response
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return nil, fmt.Errorf("the tool's answer is not of the form {\"result\": …}%s", excerpt(raw))
 	}
-	if len(answer.Usage) > MaxUsage {
-		return nil, fmt.Errorf("the tool's answer has more than %d kinds of usage", MaxUsage)
+	if len(answer.Usage) > maxUsage {
+		return nil, fmt.Errorf("the tool's answer has more than %d kinds of usage", maxUsage)
 	}
 	if answer.Result == nil {
 		answer.Result = json.RawMessage("null")

@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// MaxTools is how many tools a server may have.
-const MaxTools = 1000
+// maxTools is how many tools a server may have.
+const maxTools = 1000
 
 // toolsOf makes agent tools of a server's.
 func (c *Client) toolsOf(list []*mcp.Tool) ([]agentloop.Tool, error) {
@@ -54,8 +54,8 @@ func list(ctx context.Context, s *mcp.ClientSession) ([]*mcp.Tool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(tools) == MaxTools {
-			return nil, fmt.Errorf("it has more than %d tools", MaxTools)
+		if len(tools) == maxTools {
+			return nil, fmt.Errorf("it has more than %d tools", maxTools)
 		}
 		tools = append(tools, t)
 	}

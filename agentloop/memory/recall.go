@@ -15,13 +15,10 @@ import (
 // Policy says what an agent does with memories.
 type Policy struct {
 	Scope  eventlog.MemoryScopeKind // whose memories they are
-	Recall int                      // memories a turn, at most MaxRecall; 0: none
+	Recall int                      // memories a turn, at most MaxHits; 0: none
 	Save   bool                     // it has the tool save_memory
 	Search bool                     // it has the tool search_memory
 }
-
-// MaxRecall is how many memories an agent is reminded of at most in a turn.
-const MaxRecall = MaxHits
 
 // errNoUser is for the model.
 var errNoUser = errors.New("nobody has said whose this conversation is: there is no user whose memories it could have")
@@ -71,7 +68,7 @@ func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Pol
 	topic := words.TopicOf(question)
 	var recalled []eventlog.RecalledMemory
 	for _, c := range candidates {
-		if len(recalled) == min(p.Recall, MaxRecall) {
+		if len(recalled) == min(p.Recall, MaxHits) {
 			break
 		}
 		if c.near || topic.In(c.Content+" "+strings.Join(c.Tags, " ")) {

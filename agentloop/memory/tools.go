@@ -24,8 +24,8 @@ func (m *Manager) Equip(a *agentloop.Agent, p Policy) error {
 	if err := (eventlog.MemoryScope{Kind: p.Scope, ID: a.Name}).Validate(); err != nil {
 		return fmt.Errorf("memory: agent %s: %w", a.Name, err)
 	}
-	if p.Recall < 0 || p.Recall > MaxRecall {
-		return fmt.Errorf("memory: agent %s: recall must be between 0 and %d", a.Name, MaxRecall)
+	if p.Recall < 0 || p.Recall > MaxHits {
+		return fmt.Errorf("memory: agent %s: recall must be between 0 and %d", a.Name, MaxHits)
 	}
 	if p.Recall > 0 {
 		a.Recall = recaller{m, p}

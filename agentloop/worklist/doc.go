@@ -7,7 +7,7 @@
 // has to acknowledge, to send a heartbeat for each run, or to wait for a time-out, and
 // there is no consumer's leader whose death would deliver healthy runs again.
 // A node reads the list when it starts, when another node dies or leaves, when a node
-// asks for it, and every ScanEvery in case one of these was missed.
+// asks for it, and every scanEvery in case one of these was missed.
 //
 // Nodes know of each other by core NATS. Each announces in every beat that it lives,
 // which agents it hosts, and whether it drains; a node that is silent and does not

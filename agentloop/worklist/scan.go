@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// ScanEvery is how often the list is read for trees of which no node was
+	// scanEvery is how often the list is read for trees of which no node was
 	// notified.
-	ScanEvery = 10 * time.Second
+	scanEvery = 10 * time.Second
 	// neglected is the time after which a node drives a tree that another live node
 	// should drive and does not.
 	neglected = 15 * time.Second
@@ -97,7 +97,7 @@ func (l *Worklist) lookSoon() {
 }
 
 func (l *Worklist) scan() {
-	every := time.NewTicker(ScanEvery)
+	every := time.NewTicker(scanEvery)
 	defer every.Stop()
 	for {
 		select {
@@ -170,7 +170,7 @@ func (l *Worklist) lookAgain(what string, err error) {
 		return
 	}
 	l.opts.Logger.Warn(what, "error", err)
-	wait := l.patience(retryPause, ScanEvery)
+	wait := l.patience(retryPause, scanEvery)
 	l.failures.Add(1)
 	if pause(l.ctx, wait) == nil {
 		l.lookSoon()

@@ -94,13 +94,7 @@ func (s *Routes) streamReply(ctx context.Context, w http.ResponseWriter, r *web.
 	if !c.textParts {
 		w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
 	}
-	out := r.NewEventWriter(w)
-	if err := out.Open(); err != nil || r.Method == http.MethodHead {
-		return nil //nolint:nilerr // the client has left
-	}
-	if err := out.Pump(ctx, s.events(ctx, history, at)); err != nil {
-		s.logger.ErrorContext(r.Context(), "chat stream broke off", eventlog.LogSession, session, "error", err)
-	}
+	stream.Send(ctx, s.logger, r, session, r.NewEventWriter(w), s.events(ctx, history, at))
 	return nil
 }
 

@@ -147,6 +147,11 @@ func addDoc[T any](row *sql.Rows, items *[]T) error {
 
 func each(ctx context.Context, tx *sql.Tx, text string, args []any, f func(*sql.Rows) error) error {
 	rows, err := tx.QueryContext(ctx, text, args...)
+	return eachRow(rows, err, f)
+}
+
+// eachRow calls f for each row of a query's answer, or returns the query's error.
+func eachRow(rows *sql.Rows, err error, f func(*sql.Rows) error) error {
 	if err != nil {
 		return err
 	}

@@ -151,16 +151,7 @@ func (p *projection) each(text string, args []any, f func(*sql.Rows) error) erro
 		return err
 	}
 	rows, err := s.Query(args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return eachRow(rows, err, f)
 }
 
 // stmt returns a prepared statement from a cache. There are few different texts.

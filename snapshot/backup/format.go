@@ -17,9 +17,9 @@ const (
 )
 
 const (
-	// MaxLine is the longest line, in bytes: the largest saved fold fits, and a
+	// maxLine is the longest line, in bytes: the largest saved fold fits, and a
 	// record of the largest payload, whatever its bytes are.
-	MaxLine = 128 << 20
+	maxLine = 128 << 20
 	// window is how far back compression refers, in bytes.
 	window = 1 << 20
 	// maxWindow is the largest window that a reader accepts.

@@ -38,7 +38,7 @@ func Read(ctx context.Context, in io.Reader, v Visitor) (Header, Summary, error)
 	}
 	defer packed.Close()
 	r := &reader{ctx: ctx, sealed: sealed, lines: bufio.NewScanner(packed), visitor: v}
-	r.lines.Buffer(nil, MaxLine)
+	r.lines.Buffer(nil, maxLine)
 	err = r.all()
 	return r.header, r.done, err
 }

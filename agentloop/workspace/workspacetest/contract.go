@@ -200,8 +200,8 @@ func testListings(t *testing.T, p workspace.Provider) {
 	require.Equal(t, []string{"x", "y"}, names(entries))
 }
 
-// BadNames lead nowhere, and what each is.
-var BadNames = map[string]error{
+// badNames lead nowhere, and what each is.
+var badNames = map[string]error{
 	"..": workspace.ErrOutside, "../a": workspace.ErrOutside, "a/../../b": workspace.ErrOutside,
 	"/": workspace.ErrOutside, "/etc/passwd": workspace.ErrOutside, "//a": workspace.ErrOutside, "./../a": workspace.ErrOutside,
 	"": workspace.ErrName, "a/": workspace.ErrName, "a//b": workspace.ErrName, "./a": workspace.ErrName, "a/./b": workspace.ErrName,
@@ -215,7 +215,7 @@ func testNames(t *testing.T, p workspace.Provider) {
 	w := Open(t, p, Session)
 	f, ctx := w.FS(), t.Context()
 	write(t, w, map[string]string{"good": "g"})
-	for name, want := range BadNames {
+	for name, want := range badNames {
 		_, err := f.ReadFile(ctx, name)
 		require.ErrorIs(t, err, want, "%q", name)
 		require.ErrorIs(t, f.WriteFile(ctx, name, []byte("x")), want, "%q", name)

@@ -175,7 +175,7 @@ func (s *Routes) followRecords(w http.ResponseWriter, r *web.Request, want recor
 		s.auditExport(r)
 		out := r.NewEventWriter(w)
 		out.Lines = true
-		s.stream(ctx, r, out, lines(want, history, live.Follow(ctx)))
+		Send(ctx, s.logger, r, r.Session, out, lines(want, history, live.Follow(ctx)))
 		return nil
 	})
 }

@@ -56,7 +56,7 @@ func (s *Routes) Replay(w http.ResponseWriter, r *web.Request) error {
 		p := &pace{Routes: s, session: r.Session, speed: speed, most: most}
 		out := r.NewEventWriter(w)
 		out.Closes, out.Paced = true, true
-		s.stream(ctx, r, out, p.events(ctx, history, startOf(r.Session, t, replayEnding)))
+		Send(ctx, s.logger, r, r.Session, out, p.events(ctx, history, startOf(r.Session, t, replayEnding)))
 		return nil
 	})
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
@@ -51,18 +52,18 @@ func (s *Routes) attach(w http.ResponseWriter, r *web.Request, closes bool, endi
 		defer stop()
 		out := r.NewEventWriter(w)
 		out.Closes = closes
-		s.stream(ctx, r, out, events(ctx, history, at))
+		Send(ctx, s.logger, r, r.Session, out, events(ctx, history, at))
 		return nil
 	})
 }
 
-// stream answers with events until they end or the client leaves.
-func (s *Routes) stream(ctx context.Context, r *web.Request, out *web.EventWriter, events iter.Seq2[web.Event, error]) {
+// Send answers with a session's events until they end or the client leaves.
+func Send(ctx context.Context, logger *slog.Logger, r *web.Request, session string, out *web.EventWriter, events iter.Seq2[web.Event, error]) {
 	if err := out.Open(); err != nil || r.Method == http.MethodHead {
 		return // the client has left
 	}
 	if err := out.Pump(ctx, events); err != nil {
-		s.logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, r.Session, "error", err)
+		logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, session, "error", err)
 	}
 }
 

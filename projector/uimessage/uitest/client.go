@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 )
 
@@ -292,6 +291,3 @@ func PartsOf(rendered any) []Part {
 	}
 	return parts
 }
-
-// Same reports whether two messages show the same.
-func Same(a, b []Part) bool { return reflect.DeepEqual(Normal(a), Normal(b)) }

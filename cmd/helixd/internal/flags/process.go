@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 )
 
 // Process is what a command uses of its process.
@@ -15,6 +16,14 @@ type Process struct {
 	Stderr io.Writer
 	Log    *slog.Logger // to stderr
 	Logs   Log          // the flags of Log, for commands that read a configuration
+}
+
+// Open opens a file that a command reads; - is the standard input.
+func (p *Process) Open(file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(p.Stdin), nil
+	}
+	return os.Open(file)
 }
 
 // exitError is an error with its own exit code.

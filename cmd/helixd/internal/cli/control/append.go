@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"os"
 	"strconv"
 
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
@@ -31,13 +30,9 @@ type appendCmd struct {
 // Run sends the chunks in batches that are all or none each, and prints the
 // sequences of the first and the last of all chunks, and how many there are.
 func (c appendCmd) Run(p *flags.Process) error {
-	in := io.NopCloser(p.Stdin)
-	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return err
-		}
-		in = f
+	in, err := p.Open(c.File)
+	if err != nil {
+		return err
 	}
 	defer in.Close()
 	s := c.Connect()

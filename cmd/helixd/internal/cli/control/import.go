@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -27,13 +26,9 @@ type importCmd struct {
 // Run makes a session of the records, and prints what is there then. After a
 // break it can be run again: it continues after what is there.
 func (c importCmd) Run(p *flags.Process) error {
-	in := io.NopCloser(p.Stdin)
-	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return err
-		}
-		in = f
+	in, err := p.Open(c.File)
+	if err != nil {
+		return err
 	}
 	defer in.Close()
 	first, err := firstRecord(bufio.NewReader(in))
