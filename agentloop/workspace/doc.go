@@ -8,6 +8,5 @@
 // a copy of them. What a step has changed and not committed stays: the next
 // node continues with it.
 //
-// The loop owns the lifecycle (package agentloop); providers are below this
-// one.
+// Package agentloop/engine owns the lifecycle; the providers are the packages below this one.
 package workspace

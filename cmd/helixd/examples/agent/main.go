@@ -1,10 +1,12 @@
-package integration_test
+// Command agent is a Go program that runs an agent with its own tool, with NATS inside the
+// process, and follows the run from its log.
+package main
 
 import (
 	"context"
 	"fmt"
 	"log"
-	"os"
+	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
@@ -15,13 +17,10 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// A Go program that runs an agent with NATS inside, and follows its stream.
-func Example() {
-	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "helix")
-	must(err)
-	defer os.RemoveAll(dir)
+func main() { run("./helix-data", fmt.Sprintf("greet-%d", time.Now().Unix())) }
 
+func run(dir, session string) {
+	ctx := context.Background()
 	srv, err := embed.Start(ctx, embed.Options{DataDir: dir})
 	must(err)
 	defer srv.Stop()
@@ -46,7 +45,7 @@ func Example() {
 		})
 	loop, err := engine.New(store, []agentloop.Agent{{
 		Name: "greeter", Tools: []agentloop.Tool{greet},
-		Model: scripted.New([]scripted.Turn{
+		Model: scripted.New([]scripted.Turn{ // needs no key; anthropic.New and openai.New call real models
 			{ToolCalls: []scripted.Call{{Name: "greet", Arguments: []byte(`{"name":"Ada"}`)}}},
 			{Text: "I have greeted Ada."},
 		}, nil),
@@ -55,24 +54,21 @@ func Example() {
 	defer loop.Stop()
 
 	_, err = loop.Start(ctx, engine.StartRequest{
-		SessionID: "s1", AgentType: "greeter", Messages: []agentloop.Input{{Content: "Greet Ada."}},
+		SessionID: session, AgentType: "greeter", Messages: []agentloop.Input{{Content: "Greet Ada."}},
 	})
 	must(err)
-	for record, err := range store.Follow(ctx, "s1", 0) {
+	for record, err := range store.Follow(ctx, session, 0) {
 		must(err)
 		if record.Kind == eventlog.KindFact && record.Type == "stream_end" {
 			break
 		}
 	}
-	text, err := eventlog.CollectText(eventlog.Chunks(eventlog.Effective(ctx, store, "s1", 0, 0)))
+	text, err := eventlog.CollectText(eventlog.Chunks(eventlog.Effective(ctx, store, session, 0, 0)))
 	must(err)
 	fmt.Println(text)
-	tree, err := snapshot.New(store, nil).Head(ctx, "s1")
+	tree, err := snapshot.New(store, nil).Head(ctx, session)
 	must(err)
 	fmt.Println(tree.Status, tree.CustomState.String())
-	// Output:
-	// I have greeted Ada.
-	// completed {"greeted":["Ada"]}
 }
 
 func must(err error) {
