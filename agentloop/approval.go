@@ -9,6 +9,11 @@ import (
 // whatever executes them: a function, an MCP server, a sub-agent, a remote agent,
 // a companion tool. It is added to the tools' own [Tool.RequireApproval]: a call
 // waits if one of them requires it.
+//
+// Nothing waits in memory: the call is the record call_suspended in the log, and the answer that
+// [engine.Loop.Submit] stores is result_submitted.
+//
+// [engine.Loop.Submit]: https://pkg.go.dev/github.com/helixd/helixd/agentloop/engine#Loop.Submit
 type Approval struct {
 	// Tools is the name of a tool as the model calls it, or a pattern of
 	// [path.Match], such as files_* or subagent__*. It must match a tool, and

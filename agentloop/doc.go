@@ -1,6 +1,6 @@
-// Package agentloop is what agents are made of: their definitions, tools, hooks,
-// recallers and workspaces, and what a tool call or a hook may do. It runs nothing:
-// package engine does.
+// Package agentloop has the types that agents are made of: their definitions, tools, hooks,
+// recallers and workspaces, and what a tool call or a hook may do. It runs nothing: package engine
+// does.
 //
 //	agentloop          Agent, Tool, Call, Hooks, errors and codes: what users define and get
 //	internal/plan      agents compiled: schemas, names and links are checked

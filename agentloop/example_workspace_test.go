@@ -15,12 +15,12 @@ import (
 )
 
 // An agent with files. Its model uses them by tools; each session has its own.
-func ExampleAgentWorkspace() {
+func ExampleWorkspace() {
 	call := func(op, args string) scripted.Turn {
 		return scripted.Turn{ToolCalls: []scripted.Call{{Name: "workspace_" + op, Arguments: json.RawMessage(args)}}}
 	}
 	loop, err := engine.New(memory.New(), []agentloop.Agent{{
-		Name: "planner", Workspace: &agentloop.AgentWorkspace{Provider: inmemory.ID},
+		Name: "planner", Workspace: &agentloop.Workspace{Provider: inmemory.ID},
 		Model: scripted.New([]scripted.Turn{
 			call("write_file", `{"path":"plan.txt","content":"walls, roof"}`),
 			call("read_file", `{"path":"plan.txt"}`),

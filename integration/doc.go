@@ -1,3 +1,2 @@
-// Package integration holds the tests of the whole: real servers, real HTTP,
-// real processes.
+// Package integration tests helixd as a whole: with real servers, real HTTP and real processes.
 package integration

@@ -1,5 +1,5 @@
-// Package model is what the agent loop asks of a language model. Adapters to
-// providers are its subfolders.
+// Package model defines what the agent loop asks of a language model, and what it gets back.
+// Adapters to providers are its subfolders.
 //
 // An adapter makes one streaming call and reports it as it comes. It does not
 // retry: the loop does, after a marker, since what a failed attempt has

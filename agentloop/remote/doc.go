@@ -1,5 +1,5 @@
-// Package remote is the client side of the agent server's protocol: it starts and resumes agents that run on another server, and
-// follows what they say.
+// Package remote is the client side of the agent server's protocol: it starts and resumes agents
+// that run on another server, and follows their streams.
 //
 // The remote server's log is authoritative. This package keeps nothing but
 // the sequence up to which it has read, and a caller that stores this sequence

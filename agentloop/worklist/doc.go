@@ -1,5 +1,5 @@
-// Package worklist is what the nodes of one log share in addition to it: the work list of session
-// trees that may have work, and announcements of which nodes live and which trees they drive.
+// Package worklist shares work among the nodes of one log: it keeps the list of session trees that
+// may have work, and announces which nodes live and which trees they drive.
 //
 // The list is the stream HELIX_RUNS. A tree that is given work has a message
 // on helix.runs.<agent type>.<session>, stored before the work is appended to

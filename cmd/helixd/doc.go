@@ -1,4 +1,4 @@
-// Command helixd is the durable home of AI-agent sessions.
+// Command helixd runs AI agents and keeps their sessions in a durable log.
 //
 //	helixd dev                    everything in one process, with demo agents
 //	helixd serve --config FILE    the daemon

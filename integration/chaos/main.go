@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command chaos breaks nodes of helixd at random while sessions stream, and
-// holds what comes of it against what helixd promises. README.md says how.
+// Command chaos breaks nodes of helixd at random while sessions stream, and checks the result
+// against helixd's guarantees. README.md says how.
 //
 //	go run ./integration/chaos -seed 7 -nodes 3 -sessions 200 -for 10m
 //	go run ./integration/chaos -nodes 1 -faults power -short

@@ -1,5 +1,5 @@
-// Command recovery measures how long a deployment of helixd takes until it goes
-// on after something in it has died. README.md says how.
+// Command recovery measures how soon a deployment of helixd continues after a part of it has died.
+// README.md says how.
 //
 //	go run ./integration/recovery [-short] [-times 5] [-sessions 100000] [-only outside,leader,embedded,restart]
 package main

@@ -1,6 +1,5 @@
-// Command rivals measures helixd beside what it could have been built on or
-// left for: JetStream as it is, Redis Streams, and over HTTP the Durable Streams
-// server of npm. README.md says how.
+// Command rivals measures helixd beside its alternatives: raw JetStream, Redis Streams, and over
+// HTTP the Durable Streams server of npm. README.md says how.
 //
 //	go run . [-short] [-only name,...] [-json]
 package main

@@ -1,6 +1,5 @@
-// Command storm has all SSE clients of two helixd nodes come back at once: when
-// one node is killed, and when every connection is cut. README.md says what it
-// checks and measures.
+// Command storm reconnects all SSE clients of two helixd nodes at once: after one node is killed,
+// and after every connection is cut. README.md says what it checks and measures.
 //
 //	go run ./integration/storm [-clients 10000] [-short]
 package main

@@ -1,6 +1,6 @@
-// Package uimessage shows a session to clients of the Vercel AI SDK: one UI
-// message a user message, one an assistant turn, with tool results merged into
-// the parts of their calls.
+// Package uimessage shows a session to clients of the Vercel AI SDK as UI messages: one for each
+// user message and one for each assistant turn, with tool results merged into the parts of their
+// calls.
 //
 // It does so twice. [Render] makes messages of a folded state, [Encoder] a UI
 // message stream of records. A client that has read a message's stream to its

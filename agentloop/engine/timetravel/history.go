@@ -1,4 +1,4 @@
-// Package timetravel takes sessions back in their history, and forks new sessions off it.
+// Package timetravel rolls sessions back, and forks new sessions from any point of their history.
 package timetravel
 
 import (

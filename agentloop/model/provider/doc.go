@@ -1,6 +1,6 @@
-// Package provider is what the adapters to providers share: one call over HTTP,
-// streaming or not, with its time-outs and with its failures classified by the
-// codes of package model, in any form that the provider gives them.
+// Package provider makes the HTTP calls of the adapters to model providers, streaming or not, with
+// their time-outs, and classifies failures by the codes of package model, in whatever form the
+// provider reports them.
 //
 // It promises that an answer is complete: a stream that ends before its adapter
 // reports the end is an error that can be retried, even if its connection closed

@@ -1,6 +1,6 @@
-// Package upstream names why a server that an agent depends on, a model's or a
-// tool's, was not reached: for records, logs and answers, which must not hold
-// what a URL may hide, such as a password or a key.
+// Package upstream says why a server that an agent depends on, a model's or a tool's, could not be
+// reached: in words for records, logs and answers, without the passwords and keys that a URL may
+// contain.
 package upstream
 
 import (

@@ -1,5 +1,5 @@
-// Package filetree is what the files of a workspace are, as a value: what an
-// object store's manifest and a snapshot say, and the laws of names.
+// Package filetree describes the files of a workspace as a value, for the manifests of an object
+// store and for snapshots, and checks their names.
 package filetree
 
 import (

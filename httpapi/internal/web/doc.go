@@ -1,4 +1,4 @@
-// Package web lets requests in, reads them, and writes answers.
+// Package web authorizes and decodes requests, and writes answers and events.
 //
 // A [Gate] knows who calls and what the caller may do, and bounds how much of this node a
 // caller holds at a time. What it lets in is a [Request]: handlers read its body and its

@@ -1,4 +1,4 @@
-// Package backlog holds the events that hooks are still to be notified of, in their order.
+// Package backlog holds the events that hooks have not received yet, in their order.
 package backlog
 
 import (

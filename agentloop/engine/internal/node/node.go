@@ -1,5 +1,5 @@
-// Package node claims trees and has them driven: those that this node is asked for
-// or finds on the list, while no other node that lives drives them.
+// Package node claims session trees for this node and has them driven: trees that a request or the
+// work list names, and that no other live node drives.
 package node
 
 import (

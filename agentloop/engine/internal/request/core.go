@@ -1,4 +1,4 @@
-// Package request appends what requests ask for, and has it driven.
+// Package request appends what a request asks for, and has the session's tree driven.
 package request
 
 import (

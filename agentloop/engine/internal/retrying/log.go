@@ -1,4 +1,4 @@
-// Package retrying is a log that waits while it refuses appends.
+// Package retrying wraps a log and repeats appends while the log refuses them.
 package retrying
 
 import (

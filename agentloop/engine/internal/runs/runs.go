@@ -1,4 +1,4 @@
-// Package runs says what a run began with and why the one before it stopped.
+// Package runs finds out what a run began with, and why the run before it stopped.
 package runs
 
 import (

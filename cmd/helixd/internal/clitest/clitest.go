@@ -1,4 +1,4 @@
-// Package clitest runs commands in tests, and what they run against.
+// Package clitest runs helixd's commands in tests, with the servers that they need.
 package clitest
 
 import (

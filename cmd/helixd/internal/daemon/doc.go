@@ -1,3 +1,3 @@
-// Package daemon is helixd serve: everything that the configuration names is started,
-// reloaded and stopped.
+// Package daemon is helixd serve: it starts, reloads and stops everything that the configuration
+// names.
 package daemon

@@ -1,3 +1,2 @@
-// Package doctor looks at what helixd serve would run on, or runs on, and says what to
-// change.
+// Package doctor checks what helixd serve runs on, or would run on, and says what to change.
 package doctor

@@ -1,3 +1,3 @@
-// Package flags has the flags that several commands share, and what a command uses of
-// its process: its streams, its log and its exit code.
+// Package flags has the flags that several commands share, and gives each command its streams, its
+// log and its exit code.
 package flags

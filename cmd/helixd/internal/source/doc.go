@@ -1,3 +1,3 @@
-// Package source is where commands read and change sessions: a daemon or, without one,
-// an HTTP server in this process that reads from NATS.
+// Package source reads and changes sessions for commands, through a daemon or, without one,
+// through an HTTP server in this process that reads from NATS.
 package source

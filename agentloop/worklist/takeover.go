@@ -1,0 +1,61 @@
+package worklist
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+// unheld returns those that no other live node holds.
+func (l *Worklist) unheld(trees []tree) []tree {
+	held := map[string]bool{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, node := range l.Peers() {
+		all.Go(func() {
+			for part := range slices.Chunk(trees, maxAsked) {
+				what := question{Sessions: make([]string, len(part))}
+				for i, t := range part {
+					what.Sessions[i] = t.session
+				}
+				a, err := l.ask(l.ctx, node, what)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				for _, session := range a.Held {
+					held[session] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return slices.DeleteFunc(trees, func(t tree) bool { return held[t.session] })
+}
+
+// offer has the loop take trees up. now is the server's time, which also dates
+// the list's entries.
+func (l *Worklist) offer(trees []tree, now time.Time) {
+	for i, t := range trees {
+		if i%offers == offers-1 && pause(l.ctx, offerPause) != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(l.ctx, tryTimeout)
+		m, err := l.stream.GetLastMsgForSubject(ctx, t.subject())
+		cancel()
+		switch {
+		case errors.Is(err, natsjs.ErrMsgNotFound): // it is idle
+		case err != nil: // the list may have lost its leader
+			l.lookAgain("can't take runs up", err)
+			return
+		default:
+			l.opts.Metrics.takesUp()
+			l.loop.Offer(t.session, m.Sequence, now.Sub(m.Time) >= l.opts.Patience)
+		}
+	}
+}
