@@ -10,10 +10,8 @@ import (
 // a companion tool. It is added to the tools' own [Tool.RequireApproval]: a call
 // waits if one of them requires it.
 //
-// Nothing waits in memory: the call is the record call_suspended in the log, and the answer that
-// [engine.Loop.Submit] stores is result_submitted.
-//
-// [engine.Loop.Submit]: https://pkg.go.dev/github.com/helixd/helixd/agentloop/engine#Loop.Submit
+// Nothing waits in memory: the call is the record call_suspended in the log, and the answer, which
+// Loop.Submit of package engine stores, is the record result_submitted.
 type Approval struct {
 	// Tools is the name of a tool as the model calls it, or a pattern of
 	// [path.Match], such as files_* or subagent__*. It must match a tool, and
