@@ -28,7 +28,7 @@ type storm struct {
 func run(ctx context.Context, o options, folder string) (err error) {
 	s := &storm{options: o, ctx: ctx}
 	connections := o.clients + 2*o.sessions + spareFiles // all clients are at one node while the other is dead, with the producers
-	want := uint64(2 * connections) // of a node: it takes connections for half of its files
+	want := uint64(2 * connections)                      // of a node: it takes connections for half of its files
 	files, err := raiseFiles(want)
 	if err != nil {
 		return err
