@@ -104,8 +104,7 @@ func TestLargestPayload(t *testing.T) {
 	require.ErrorIs(t, nc.Publish("s", append(want, 'x')), nats.ErrMaxPayload)
 }
 
-func TestNoPortUnlessAsked(t *testing.T) {
-	t.Parallel()
+func TestNoPortUnlessAsked(t *testing.T) { // alone: others open ports
 	before := listening(t)
 	require.Empty(t, start(t, embed.Options{}).ClientURL())
 	if _, err := os.Stat("/proc/self/net/tcp"); err != nil {
