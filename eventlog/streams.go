@@ -55,6 +55,11 @@ func (s *Streams) Reader(ctx context.Context, session string) (*Reader, error) {
 	return NewReader(ctx, s.log, session, 0)
 }
 
+// ResumableReader attaches a reader after a sequence. Errors: as [Log.Follow].
+func (s *Streams) ResumableReader(ctx context.Context, session string, from uint64) (*Reader, error) {
+	return NewReader(ctx, s.log, session, from)
+}
+
 // EndStream completes a stream. output is JSON, or nil. Errors:
 // ErrSessionNotFound, ErrStreamEnded, *ValidationError.
 func (s *Streams) EndStream(ctx context.Context, session string, output json.RawMessage) error {

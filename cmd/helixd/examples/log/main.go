@@ -39,15 +39,10 @@ func run(dir, session string) {
 	err = first.Append(ctx, text(session, "lost"))
 	fmt.Println("superseded:", errors.Is(err, eventlog.ErrSuperseded))
 
-	texts := 0
-	for stored, err := range eventlog.Chunks(store.Follow(ctx, session, 0)) { // later: from the last sequence that you have
+	chunks := eventlog.Chunks(store.Follow(ctx, session, 0)) // later: from the last sequence that you have
+	for stored, err := range eventlog.Take(eventlog.FilterByType(chunks, "text_delta"), 3) {
 		must(err)
-		if c, ok := stored.Chunk.(*eventlog.TextDelta); ok {
-			fmt.Printf("%q\n", c.Delta)
-			if texts++; texts == 3 {
-				return
-			}
-		}
+		fmt.Printf("%q\n", stored.Chunk.(*eventlog.TextDelta).Delta)
 	}
 }
 
