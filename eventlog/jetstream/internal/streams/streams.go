@@ -303,10 +303,10 @@ func (l *Set) createStream(ctx context.Context, want natsjs.StreamConfig) (s nat
 // created. While a cluster is creating that one, Settle calls again.
 func CreateOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamConfig) (natsjs.Stream, error) {
 	s, err := js.CreateStream(ctx, want)
-	if !errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
-		return s, err
+	if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
+		s, err = js.Stream(ctx, want.Name)
 	}
-	if s, err = js.Stream(ctx, want.Name); errors.Is(err, natsjs.ErrStreamNotFound) {
+	if errors.Is(err, natsjs.ErrStreamNotFound) { // either request may be answered so
 		return nil, fmt.Errorf("%w: %w", link.ErrBeingMade, err)
 	}
 	return s, err
