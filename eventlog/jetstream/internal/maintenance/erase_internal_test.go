@@ -41,8 +41,8 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 	e, err := a.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, eventlog.Erasure{Records: sealLeast}, e)
-	anew := storetest.TextEntries("new", 3)
-	storetest.Appended(t, a, "s", 0, anew)
+	recreated := storetest.TextEntries("new", 3)
+	storetest.Appended(t, a, "s", 0, recreated)
 
 	sealer := b.sealerOf("s")
 	sealer.mu.Lock()
@@ -50,9 +50,9 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 	sealer.mu.Unlock()
 	sealer.sweep(time.Now())
 	sealer.sealDue(t.Context())
-	storetest.RequireRecords(t, a, "s", anew)
+	storetest.RequireRecords(t, a, "s", recreated)
 	require.NoError(t, a.Seal(t.Context(), "s"))
-	storetest.RequireRecords(t, a, "s", anew)
+	storetest.RequireRecords(t, a, "s", recreated)
 }
 
 // TestALateEraserLeavesTheNewSession: two nodes erase the same session; one is done, and
@@ -64,13 +64,13 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	storetest.Appended(t, a, "s", 0, storetest.TextEntries("old", 10))
 	fenceOnly(t, b, "s")
 
-	anew := storetest.TextEntries("new", 10)
+	recreated := storetest.TextEntries("new", 10)
 	last, steps := uint64(0), 0
 	b = openHooked(t, a.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error {
 		if steps++; steps == 2 { // it has found the fence
 			_, err := a.Erase(context.WithoutCancel(ctx), "s")
 			require.NoError(t, err)
-			last = storetest.Appended(t, a, "s", 0, anew)
+			last = storetest.Appended(t, a, "s", 0, recreated)
 			require.NoError(t, a.Seal(t.Context(), "s"))
 		}
 		return do(ctx)
@@ -78,7 +78,7 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	_, err := b.Erase(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 
-	storetest.RequireRecords(t, a, "s", anew)
+	storetest.RequireRecords(t, a, "s", recreated)
 	s, _, err := a.LastSegment(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, last, s.Last())
@@ -239,8 +239,8 @@ func TestInterruptedErasuresAreFinished(t *testing.T) {
 		_, err = l.Erase(t.Context(), id)
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	}
-	anew := storetest.TextEntries("new", 2)
-	storetest.Appended(t, l, "wanted", 0, anew)
+	recreated := storetest.TextEntries("new", 2)
+	storetest.Appended(t, l, "wanted", 0, recreated)
 
 	require.NoError(t, l.FindErasures(t.Context()))
 	n, err = l.FinishErasures(t.Context(), true)
@@ -249,7 +249,7 @@ func TestInterruptedErasuresAreFinished(t *testing.T) {
 	n, err = l.FinishErasures(t.Context(), true)
 	require.NoError(t, err)
 	require.Zero(t, n)
-	storetest.RequireRecords(t, l, "wanted", anew)
+	storetest.RequireRecords(t, l, "wanted", recreated)
 	storetest.RequireRecords(t, l, "there", entries)
 }
 
@@ -261,14 +261,14 @@ func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
 	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
 	_, err := l.Erase(t.Context(), "s")
 	require.NoError(t, err)
-	anew := storetest.TextEntries("new", 20)
-	storetest.Appended(t, l, "s", 0, anew)
+	recreated := storetest.TextEntries("new", 20)
+	storetest.Appended(t, l, "s", 0, recreated)
 	require.NoError(t, l.Want(t.Context(), "s", head))
 	for range 2 {
 		n, err := l.FinishErasures(t.Context(), true)
 		require.NoError(t, err)
 		require.Zero(t, n)
-		storetest.RequireRecords(t, l, "s", anew)
+		storetest.RequireRecords(t, l, "s", recreated)
 		require.NoError(t, l.Seal(t.Context(), "s"))
 		_, err = l.Purge(t.Context(), storetest.PurgeNow)
 		require.NoError(t, err)

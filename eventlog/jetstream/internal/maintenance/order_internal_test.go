@@ -256,9 +256,9 @@ func TestAnAppendThatArrivesAfterAnErasureIsNoSession(t *testing.T) {
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "it was not appended")
 		requireNothing(t, l, "s")
 		require.NoError(t, arrive(t.Context()))
-		anew := storetest.TextEntries("new", 2)
-		expected = storetest.Appended(t, l, "s", 0, anew)
-		storetest.RequireRecords(t, l, "s", anew)
+		recreated := storetest.TextEntries("new", 2)
+		expected = storetest.Appended(t, l, "s", 0, recreated)
+		storetest.RequireRecords(t, l, "s", recreated)
 		_, err = l.Purge(t.Context(), storetest.PurgeNow)
 		require.NoError(t, err)
 	}
@@ -271,10 +271,10 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 	t.Parallel()
 	for at, done := 0, false; !done; at++ {
 		l := openLog(t, link.Options{})
-		steps, anew := 0, storetest.TextEntries("new", 3)
+		steps, recreated := 0, storetest.TextEntries("new", 3)
 		h := openHooked(t, l.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error {
 			if steps++; steps == at+1 {
-				storetest.Appended(t, l, "s", 0, anew)
+				storetest.Appended(t, l, "s", 0, recreated)
 				require.NoError(t, l.Seal(context.WithoutCancel(ctx), "s"))
 			}
 			return do(ctx)
@@ -285,7 +285,7 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 		_, err = h.FinishErasures(t.Context(), true)
 		require.NoError(t, err)
 		if done = steps <= at; !done {
-			storetest.RequireRecords(t, l, "s", anew)
+			storetest.RequireRecords(t, l, "s", recreated)
 			s, _, err := l.LastSegment(t.Context(), "s")
 			require.NoError(t, err)
 			require.NotNil(t, s)

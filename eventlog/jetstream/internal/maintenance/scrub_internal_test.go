@@ -186,15 +186,15 @@ func TestErasureOfASessionOfManyRecords(t *testing.T) {
 	s.erase("s")
 	stop()
 	wg.Wait()
-	anew := storetest.TextEntries("new", 3)
-	storetest.Appended(t, s.Maintenance, "s", 0, anew)
+	recreated := storetest.TextEntries("new", 3)
+	storetest.Appended(t, s.Maintenance, "s", 0, recreated)
 	n := 0
 	for _, err := range s.Read(t.Context(), "other", 0, 0) {
 		require.NoError(t, err)
 		n++
 	}
 	require.GreaterOrEqual(t, n, 2000)
-	storetest.RequireRecords(t, s.Maintenance, "s", anew)
+	storetest.RequireRecords(t, s.Maintenance, "s", recreated)
 	s.nowhere()
 }
 
@@ -213,8 +213,8 @@ func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 	records, err := s.RemoveAll(t.Context(), "s", e)
 	require.NoError(t, err)
 	require.Equal(t, 300, records)
-	anew := storetest.TextEntries("new", 20)
-	storetest.Appended(t, s.Maintenance, "s", 0, anew)
+	recreated := storetest.TextEntries("new", 20)
+	storetest.Appended(t, s.Maintenance, "s", 0, recreated)
 	s.stop()
 	files, err := embed.Scan(t.Context(), dir, secretText)
 	require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 	n, err := s.FinishErasures(t.Context(), true)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	storetest.RequireRecords(t, s.Maintenance, "s", anew)
+	storetest.RequireRecords(t, s.Maintenance, "s", recreated)
 	s.nowhere()
 }
 
