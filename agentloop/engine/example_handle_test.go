@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
@@ -41,14 +42,16 @@ func ExampleHandle_Stream() {
 	if run, err = loop.Handle(ctx, "s1"); err != nil {
 		panic(err)
 	}
+	var poem strings.Builder // in one chunk or several: the reader may be at the end before the model is
 	for stored, err := range run.Stream(ctx, cursor) {
 		if err != nil {
 			panic(err)
 		}
 		if text, ok := stored.Chunk.(*eventlog.TextDelta); ok {
-			fmt.Println(text.Delta)
+			poem.WriteString(text.Delta)
 		}
 	}
+	fmt.Println(poem.String())
 	result, err := run.Result(ctx)
 	fmt.Println(result.Status, string(result.Output), err)
 	// Output:
