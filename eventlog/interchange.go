@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -127,64 +126,24 @@ func knownMembers(raw []byte, names []string) (map[string]json.RawMessage, *Vali
 }
 
 // eachMember calls f for the members of a JSON object, which is all of raw,
-// until f returns an error. Values are parts of raw.
+// until f returns an error. Values have the bytes that raw has.
 func eachMember(raw []byte, f func(name string, value json.RawMessage) error) error {
 	if !isObject(raw) {
 		return errors.New("eventlog: not a JSON object")
 	}
-	for rest := skipSpace(raw)[1:]; ; {
-		rest = skipSpace(rest)
-		if rest[0] == ',' {
-			rest = skipSpace(rest[1:])
+	d := json.NewDecoder(bytes.NewReader(raw))
+	_, err := d.Token() // the brace
+	for err == nil && d.More() {
+		var name json.Token
+		var value json.RawMessage
+		if name, err = d.Token(); err == nil {
+			err = d.Decode(&value)
 		}
-		if rest[0] == '}' {
-			return nil
-		}
-		key := firstValue(rest)
-		rest = skipSpace(skipSpace(rest[len(key):])[1:]) // the colon
-		value := firstValue(rest)
-		rest = rest[len(value):]
-		name := string(key[1 : len(key)-1])
-		if strings.Contains(name, `\`) {
-			_ = json.Unmarshal(key, &name) // it is valid
-		}
-		if err := f(name, value); err != nil {
-			return err
+		if err == nil {
+			err = f(name.(string), value)
 		}
 	}
-}
-
-func skipSpace(s []byte) []byte { return bytes.TrimLeft(s, " \t\r\n") }
-
-// firstValue returns the JSON value that s, which is valid, begins with.
-func firstValue(s []byte) []byte {
-	depth, inText := 0, false
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case inText && c == '\\':
-			i++
-			continue
-		case c == '"':
-			inText = !inText
-		case inText:
-			continue
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			if depth == 0 {
-				return s[:i] // after a number or a word
-			}
-			depth--
-		case depth == 0 && (c == ',' || c <= ' '):
-			return s[:i]
-		default:
-			continue
-		}
-		if depth == 0 && !inText {
-			return s[:i+1]
-		}
-	}
-	return s
+	return err
 }
 
 func join(path, name string) string {
