@@ -42,27 +42,27 @@ type (
 
 	// ToolArgStreamStart begins the arguments of a tool call.
 	ToolArgStreamStart struct {
-		ToolCallID string `json:"toolCallId"`
-		ToolName   string `json:"toolName"`
+		ToolCallID string `json:"toolCallId" helix:"id"`
+		ToolName   string `json:"toolName" helix:"id"`
 		Base
 	}
 
 	// ToolArgStreamDelta is a piece of a tool call's JSON arguments.
 	ToolArgStreamDelta struct {
-		ToolCallID string `json:"toolCallId"`
+		ToolCallID string `json:"toolCallId" helix:"id"`
 		Delta      string `json:"delta"`
 		Base
 	}
 
 	// ToolArgStreamEnd ends the arguments of a tool call.
 	ToolArgStreamEnd struct {
-		ToolCallID string `json:"toolCallId"`
+		ToolCallID string `json:"toolCallId" helix:"id"`
 		Base
 	}
 
 	// SourceURL cites a web page.
 	SourceURL struct {
-		SourceID string  `json:"sourceId"`
+		SourceID string  `json:"sourceId" helix:"id"`
 		URL      string  `json:"url"`
 		Title    *string `json:"title,omitempty"`
 		Base
@@ -70,7 +70,7 @@ type (
 
 	// SourceDocument cites a document.
 	SourceDocument struct {
-		SourceID  string  `json:"sourceId"`
+		SourceID  string  `json:"sourceId" helix:"id"`
 		MediaType string  `json:"mediaType"`
 		Title     string  `json:"title"`
 		Filename  *string `json:"filename,omitempty"`
@@ -90,8 +90,8 @@ type (
 type (
 	// ToolStart says that a tool begins to run.
 	ToolStart struct {
-		ToolCallID string          `json:"toolCallId"`
-		ToolName   string          `json:"toolName"`
+		ToolCallID string          `json:"toolCallId" helix:"id"`
+		ToolName   string          `json:"toolName" helix:"id"`
 		Arguments  json.RawMessage `json:"arguments" helix:"object"`
 		Base
 	}
@@ -99,8 +99,8 @@ type (
 	// ToolEnd says that a tool has finished; Error is set when it failed.
 	// An absent ProviderExecuted counts as "executed by the client".
 	ToolEnd struct {
-		ToolCallID       string          `json:"toolCallId"`
-		ToolName         string          `json:"toolName"`
+		ToolCallID       string          `json:"toolCallId" helix:"id"`
+		ToolName         string          `json:"toolName" helix:"id"`
 		Result           json.RawMessage `json:"result"`
 		Error            *string         `json:"error,omitempty"`
 		ErrorCode        *string         `json:"errorCode,omitempty"`
@@ -111,9 +111,9 @@ type (
 	// ToolApprovalRequest asks for a person's consent. ApprovalID is
 	// "{runId}::{toolCallId}".
 	ToolApprovalRequest struct {
-		ToolCallID  string          `json:"toolCallId"`
-		ToolName    string          `json:"toolName"`
-		ApprovalID  string          `json:"approvalId"`
+		ToolCallID  string          `json:"toolCallId" helix:"id"`
+		ToolName    string          `json:"toolName" helix:"id"`
+		ApprovalID  string          `json:"approvalId" helix:"approval"`
 		Input       json.RawMessage `json:"input"`
 		IsAutomatic *bool           `json:"isAutomatic,omitempty"`
 		Base
@@ -121,9 +121,9 @@ type (
 
 	// ToolApprovalResponse is the answer to a [ToolApprovalRequest].
 	ToolApprovalResponse struct {
-		ToolCallID  string  `json:"toolCallId"`
-		ToolName    string  `json:"toolName"`
-		ApprovalID  string  `json:"approvalId"`
+		ToolCallID  string  `json:"toolCallId" helix:"id"`
+		ToolName    string  `json:"toolName" helix:"id"`
+		ApprovalID  string  `json:"approvalId" helix:"approval"`
 		Approved    bool    `json:"approved"`
 		Reason      *string `json:"reason,omitempty"`
 		IsAutomatic *bool   `json:"isAutomatic,omitempty"`
@@ -133,17 +133,17 @@ type (
 	// ToolInputError says that a call's arguments could not be used, so
 	// that the tool was not started.
 	ToolInputError struct {
-		ToolCallID   string          `json:"toolCallId"`
-		ToolName     string          `json:"toolName"`
+		ToolCallID   string          `json:"toolCallId" helix:"id"`
+		ToolName     string          `json:"toolName" helix:"id"`
 		Error        string          `json:"error"`
-		PartialInput json.RawMessage `json:"partialInput,omitempty" helix:"any"`
+		PartialInput json.RawMessage `json:"partialInput,omitempty"`
 		Base
 	}
 
 	// ToolOutputError says that a call failed outside of its tool.
 	ToolOutputError struct {
-		ToolCallID string `json:"toolCallId"`
-		ToolName   string `json:"toolName"`
+		ToolCallID string `json:"toolCallId" helix:"id"`
+		ToolName   string `json:"toolName" helix:"id"`
 		Error      string `json:"error"`
 		Base
 	}
@@ -153,17 +153,17 @@ type (
 type (
 	// SubAgentStart says that a child session begins.
 	SubAgentStart struct {
-		SubAgentType string `json:"subAgentType"`
-		SubSessionID string `json:"subSessionId"`
-		CallID       string `json:"callId"`
+		SubAgentType string `json:"subAgentType" helix:"id"`
+		SubSessionID string `json:"subSessionId" helix:"id"`
+		CallID       string `json:"callId" helix:"id"`
 		Base
 	}
 
 	// SubAgentEnd says that a child session has ended.
 	SubAgentEnd struct {
-		SubAgentType string          `json:"subAgentType"`
-		SubSessionID string          `json:"subSessionId"`
-		CallID       string          `json:"callId"`
+		SubAgentType string          `json:"subAgentType" helix:"id"`
+		SubSessionID string          `json:"subSessionId" helix:"id"`
+		CallID       string          `json:"callId" helix:"id"`
 		Result       json.RawMessage `json:"result"`
 		Base
 	}
@@ -173,7 +173,7 @@ type (
 type (
 	// CustomEvent is an application's own event.
 	CustomEvent struct {
-		EventName string          `json:"eventName"`
+		EventName string          `json:"eventName" helix:"id"`
 		Data      json.RawMessage `json:"data"`
 		Base
 	}
@@ -205,7 +205,7 @@ type PatchOp struct {
 	Op    string          `json:"op"`   // add, remove, replace, move, copy or test
 	Path  string          `json:"path"` // JSON Pointer
 	From  *string         `json:"from,omitempty"`
-	Value json.RawMessage `json:"value,omitempty" helix:"any"`
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
 // ErrorDetail classifies the error of an [Error] chunk.
@@ -221,13 +221,13 @@ type ErrorDetail struct {
 type (
 	// StepStart begins a step.
 	StepStart struct {
-		StepID *string `json:"stepId,omitempty"`
+		StepID *string `json:"stepId,omitempty" helix:"id"`
 		Base
 	}
 
 	// StepEnd ends a step.
 	StepEnd struct {
-		StepID       *string       `json:"stepId,omitempty"`
+		StepID       *string       `json:"stepId,omitempty" helix:"id"`
 		Usage        *StepUsage    `json:"usage,omitempty"`
 		FinishReason *FinishReason `json:"finishReason,omitempty"`
 		Base
@@ -235,7 +235,7 @@ type (
 
 	// RunInterrupted says that a run was stopped and can be resumed.
 	RunInterrupted struct {
-		RunID        string  `json:"runId"`
+		RunID        string  `json:"runId" helix:"id"`
 		CheckpointID *string `json:"checkpointId"` // null if no checkpoint could be made
 		Reason       *string `json:"reason,omitempty"`
 		Base
@@ -243,19 +243,19 @@ type (
 
 	// RunResumed says that a run continues an earlier one.
 	RunResumed struct {
-		RunID            string  `json:"runId"`
+		RunID            string  `json:"runId" helix:"id"`
 		FromCheckpointID *string `json:"fromCheckpointId"` // null without a checkpoint
-		FromStepCount    int     `json:"fromStepCount"`
+		FromStepCount    int     `json:"fromStepCount" helix:"count"`
 		Mode             string  `json:"mode"`
 		Base
 	}
 
 	// RunPaused says that a run waits, usually for a person.
 	RunPaused struct {
-		RunID             string  `json:"runId"`
+		RunID             string  `json:"runId" helix:"id"`
 		Reason            string  `json:"reason"`
 		PendingToolName   *string `json:"pendingToolName,omitempty"`
-		PendingToolCallID *string `json:"pendingToolCallId,omitempty"`
+		PendingToolCallID *string `json:"pendingToolCallId,omitempty" helix:"id"`
 		Base
 	}
 
@@ -267,17 +267,17 @@ type (
 
 	// CheckpointCreated marks a checkpoint: state is the fold up to here.
 	CheckpointCreated struct {
-		RunID        string `json:"runId"`
-		CheckpointID string `json:"checkpointId"`
-		StepCount    int    `json:"stepCount"`
+		RunID        string `json:"runId" helix:"id"`
+		CheckpointID string `json:"checkpointId" helix:"checkpoint"`
+		StepCount    int    `json:"stepCount" helix:"count"`
 		Base
 	}
 
 	// StepCommitted says that a step's changes are final.
 	StepCommitted struct {
-		RunID        string `json:"runId"`
-		StepID       string `json:"stepId"`
-		CheckpointID string `json:"checkpointId"`
+		RunID        string `json:"runId" helix:"id"`
+		StepID       string `json:"stepId" helix:"id"`
+		CheckpointID string `json:"checkpointId" helix:"checkpoint"`
 		Base
 	}
 
@@ -285,8 +285,8 @@ type (
 	// dropped, or its model call is made again in another StepStart. RunID is the
 	// run that the step was in.
 	StepDiscarded struct {
-		RunID  string `json:"runId"`
-		StepID string `json:"stepId"`
+		RunID  string `json:"runId" helix:"id"`
+		StepID string `json:"stepId" helix:"id"`
 		Reason string `json:"reason"`
 		Base
 	}
@@ -297,8 +297,8 @@ type (
 	// "" and 0.
 	StreamResync struct {
 		CheckpointID string       `json:"checkpointId"`
-		StepCount    int          `json:"stepCount"`
-		MessageCount int          `json:"messageCount"`
+		StepCount    int          `json:"stepCount" helix:"count"`
+		MessageCount int          `json:"messageCount" helix:"count"`
 		FromSequence uint64       `json:"fromSequence"`
 		Reason       ResyncReason `json:"reason"`
 		Base
@@ -326,10 +326,10 @@ const (
 
 // StepUsage is the token use of one step.
 type StepUsage struct {
-	InputTokens      int64  `json:"inputTokens"`
-	OutputTokens     int64  `json:"outputTokens"`
-	CachedTokens     *int64 `json:"cachedTokens,omitempty"`
-	CacheWriteTokens *int64 `json:"cacheWriteTokens,omitempty"`
+	InputTokens      int64  `json:"inputTokens" helix:"count"`
+	OutputTokens     int64  `json:"outputTokens" helix:"count"`
+	CachedTokens     *int64 `json:"cachedTokens,omitempty" helix:"count"`
+	CacheWriteTokens *int64 `json:"cacheWriteTokens,omitempty" helix:"count"`
 }
 
 // FinishReason says why the model stopped.

@@ -44,10 +44,10 @@ type (
 	// SessionCreated is the first record of every session. Child is set if it
 	// is a sub-agent's; the record is then in the log of its root session.
 	SessionCreated struct {
-		AgentType string            `json:"agentType"`
-		State     json.RawMessage   `json:"state,omitempty"` // initial custom state, an object
+		AgentType string            `json:"agentType" helix:"id"`
+		State     json.RawMessage   `json:"state,omitempty" helix:"object"` // initial custom state, an object
 		UserID    string            `json:"userId,omitempty"`
-		Tenant    string            `json:"tenant,omitempty"` // the team or customer that the session belongs to
+		Tenant    string            `json:"tenant,omitempty" helix:"id"` // the team or customer that the session belongs to
 		Tags      []string          `json:"tags,omitempty"`
 		Metadata  map[string]string `json:"metadata,omitempty"`
 		Child     *SubSession       `json:"child,omitempty"`
@@ -57,10 +57,10 @@ type (
 	// SessionImported says that so many records before it were imported from another
 	// log, or restored from a backup, and by whom. It changes nothing of the session.
 	SessionImported struct {
-		Records int `json:"records"`
+		Records int `json:"records" helix:"count"`
 		// Backup is when the backup that they were restored from began, in milliseconds
 		// since the epoch; 0: they were imported.
-		Backup int64 `json:"backup,omitempty"`
+		Backup int64 `json:"backup,omitempty" helix:"count"`
 		FactBase
 	}
 
@@ -69,20 +69,20 @@ type (
 	UserMessage struct {
 		Content  string          `json:"content"`
 		Files    []MessageFile   `json:"files,omitempty"`
-		Metadata json.RawMessage `json:"metadata,omitempty"` // an object
+		Metadata json.RawMessage `json:"metadata,omitempty" helix:"object"` // an object
 		// MessageID is the id that the client gave it, if any. A message with the same id
 		// is the same message, sent again.
-		MessageID string `json:"messageId,omitempty"`
+		MessageID string `json:"messageId,omitempty" helix:"id"`
 		FactBase
 	}
 
 	// RunRequested asks for a run; it re-activates an ended stream.
 	RunRequested struct {
-		RunID string  `json:"runId"`
+		RunID string  `json:"runId" helix:"id"`
 		Mode  RunMode `json:"mode"`
 		// ExpiresAt is when a sweep may end the session if it still waits, in
 		// milliseconds since the epoch; 0: never, or as before.
-		ExpiresAt int64 `json:"expiresAt,omitempty"`
+		ExpiresAt int64 `json:"expiresAt,omitempty" helix:"count"`
 		// TraceParent is the caller's span, in the form of the header traceparent (W3C
 		// Trace Context), if the request had one.
 		TraceParent string `json:"traceParent,omitempty"`
@@ -91,7 +91,7 @@ type (
 
 	// RunClaimed makes its writer the only one of the tree.
 	RunClaimed struct {
-		RunID   string `json:"runId"`
+		RunID   string `json:"runId" helix:"id"`
 		Node    string `json:"node"`
 		Attempt int    `json:"attempt"` // claims of this run so far, from 1
 		FactBase
@@ -101,7 +101,7 @@ type (
 	// the process released the tree, or has driven it for a while and is still alive. A
 	// process that a tree ends writes none.
 	ClaimSettled struct {
-		RunID string        `json:"runId"`
+		RunID string        `json:"runId" helix:"id"`
 		Node  string        `json:"node"`
 		How   ClaimSettling `json:"how"`
 		FactBase
@@ -111,7 +111,7 @@ type (
 	// asked for again.
 	ModelTurn struct {
 		RunID      string     `json:"runId"`
-		StepID     string     `json:"stepId"`
+		StepID     string     `json:"stepId" helix:"id"`
 		Step       int        `json:"step"`
 		Model      string     `json:"model,omitempty"`
 		Parts      []TurnPart `json:"parts"`
@@ -137,7 +137,7 @@ type (
 	ToolResult struct {
 		RunID      string          `json:"runId"`
 		StepID     string          `json:"stepId"`
-		ToolCallID string          `json:"toolCallId"`
+		ToolCallID string          `json:"toolCallId" helix:"id"`
 		ToolName   string          `json:"toolName"`
 		Result     json.RawMessage `json:"result"`
 		Error      string          `json:"error,omitempty"`
@@ -147,7 +147,7 @@ type (
 
 	// RunEnded closes a run.
 	RunEnded struct {
-		RunID     string          `json:"runId"`
+		RunID     string          `json:"runId" helix:"id"`
 		Status    RunStatus       `json:"status"`
 		Output    json.RawMessage `json:"output,omitempty"`
 		Error     string          `json:"error,omitempty"`
@@ -168,7 +168,7 @@ type (
 		Ranges     []Range      `json:"ranges"`
 		AtSequence uint64       `json:"atSequence"`
 		// TruncatedAtStep is the last step that a clean-up keeps.
-		TruncatedAtStep *int `json:"truncatedAtStep,omitempty"`
+		TruncatedAtStep *int `json:"truncatedAtStep,omitempty" helix:"count"`
 		// MinSequence is the floor of a clean-up; what is at or before it
 		// stays.
 		MinSequence uint64 `json:"minSequence,omitempty"`
@@ -177,7 +177,7 @@ type (
 		AfterSequence uint64 `json:"afterSequence,omitempty"`
 		// Restore is an object that package projector writes and reads: what the fold
 		// needs to go back and can't compute from the records.
-		Restore json.RawMessage `json:"restore,omitempty"`
+		Restore json.RawMessage `json:"restore,omitempty" helix:"object"`
 		FactBase
 	}
 
@@ -194,7 +194,7 @@ type (
 
 	// StreamEnd says that the stream is complete until a new turn re-activates it.
 	StreamEnd struct {
-		StreamID    string          `json:"streamId"`
+		StreamID    string          `json:"streamId" helix:"id"`
 		Timestamp   int64           `json:"timestamp"`
 		FinalOutput json.RawMessage `json:"finalOutput,omitempty"`
 	}
@@ -247,12 +247,12 @@ type TurnPart struct {
 	// ProviderData is an object that the model's provider wants back with the part:
 	// a signature, encrypted reasoning. Only the adapter that wrote it reads it; it
 	// names the provider.
-	ProviderData json.RawMessage `json:"providerData,omitempty"`
+	ProviderData json.RawMessage `json:"providerData,omitempty" helix:"object"`
 }
 
 // Source is what a model cites: a web page if it has a URL, else a document.
 type Source struct {
-	ID        string `json:"sourceId"` // unique in the turn
+	ID        string `json:"sourceId" helix:"id"` // unique in the turn
 	URL       string `json:"url,omitempty"`
 	MediaType string `json:"mediaType,omitempty"` // of a document
 	Title     string `json:"title,omitempty"`
@@ -261,7 +261,7 @@ type Source struct {
 
 // ToolCall is a model's request to call a tool. Its id is unique in the tree.
 type ToolCall struct {
-	ID   string `json:"toolCallId"`
+	ID   string `json:"toolCallId" helix:"id"`
 	Name string `json:"toolName"`
 	// Arguments is the model's text if that is JSON, else a JSON string
 	// with the text.

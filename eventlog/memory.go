@@ -15,10 +15,10 @@ type (
 	// MemorySaved is a memory. The first one of an id counts, even if it was
 	// forgotten since: an id always names the same text.
 	MemorySaved struct {
-		MemoryID string          `json:"memoryId"`
+		MemoryID string          `json:"memoryId" helix:"id"`
 		Content  string          `json:"content"`
 		Tags     []string        `json:"tags,omitempty"`
-		Metadata json.RawMessage `json:"metadata,omitempty"` // an object
+		Metadata json.RawMessage `json:"metadata,omitempty" helix:"object"` // an object
 		// Source is where it was saved, nil if outside of a session.
 		Source *MemorySource `json:"source,omitempty"`
 		FactBase
@@ -27,8 +27,8 @@ type (
 	// MemoryEmbedded is a memory's vector as a model has computed it. The last
 	// one of a model counts.
 	MemoryEmbedded struct {
-		MemoryID string `json:"memoryId"`
-		Model    string `json:"model"`
+		MemoryID string `json:"memoryId" helix:"id"`
+		Model    string `json:"model" helix:"id"`
 		Vector   Vector `json:"vector"`
 		FactBase
 	}
@@ -36,7 +36,7 @@ type (
 	// MemoryForgotten says that a memory is not to be recalled any more, for
 	// good.
 	MemoryForgotten struct {
-		MemoryID string `json:"memoryId"`
+		MemoryID string `json:"memoryId" helix:"id"`
 		FactBase
 	}
 
@@ -44,7 +44,7 @@ type (
 	// beginning of a turn, once a turn, also if that is nothing. The memories
 	// are one hidden user message.
 	MemoryRecalled struct {
-		RunID    string           `json:"runId"`
+		RunID    string           `json:"runId" helix:"id"`
 		Query    string           `json:"query"`
 		Memories []RecalledMemory `json:"memories,omitempty"`
 		// Error is why nothing could be recalled; the turn continues without memories.
@@ -62,7 +62,7 @@ const (
 
 // MemorySource is where a memory was saved.
 type MemorySource struct {
-	SessionID  string `json:"sessionId"`
+	SessionID  string `json:"sessionId" helix:"id"`
 	AgentType  string `json:"agentType"`
 	RunID      string `json:"runId,omitempty"`
 	ToolCallID string `json:"toolCallId,omitempty"`
@@ -70,7 +70,7 @@ type MemorySource struct {
 
 // RecalledMemory is a memory as it was when it was recalled.
 type RecalledMemory struct {
-	MemoryID string `json:"memoryId"`
+	MemoryID string `json:"memoryId" helix:"id"`
 	Content  string `json:"content"`
 	// Score says how well it fits, at least 0; greater is better.
 	Score float64 `json:"score"`

@@ -64,16 +64,24 @@ func ParseChunk(raw []byte) (Chunk, error) {
 	return c, nil
 }
 
-// field is what the strict check knows of a struct field, read from its tags:
-// `omitempty` makes it optional, a pointer without omitempty nullable,
-// json.RawMessage takes any value, `helix:"object"` only an object.
+// field is what the checks know of a struct field, read from its tags: `omitempty` makes
+// it optional, a pointer without omitempty nullable, json.RawMessage takes any value,
+// `helix:"object"` only an object. checker.fields has the other rules of the tag helix.
 type field struct {
-	name                       string
-	optional, nullable, object bool
-	elem                       reflect.Type // of a nested struct, or of a slice's structs
-	slice                      bool
-	leaf                       reflect.Type // of a string, a boolean or a number
+	name               string
+	optional, nullable bool
+	rule               string // the tag helix; of json.RawMessage, ruleJSON without one
+	index              []int
+	elem               reflect.Type // of a nested struct, or of a slice's structs
+	slice              bool
+	leaf               reflect.Type // of a string, a boolean or a number
 }
+
+// Rules of fields.
+const (
+	ruleJSON   = "json"
+	ruleObject = "object"
+)
 
 var schemas sync.Map // reflect.Type -> []field
 
@@ -89,14 +97,13 @@ func schemaOf(t reflect.Type) []field {
 			continue
 		}
 		name, opts, _ := strings.Cut(tag, ",")
-		f := field{
-			name:     name,
-			optional: strings.Contains(opts, "omitempty"),
-			object:   sf.Tag.Get("helix") == "object",
-		}
+		f := field{name: name, optional: strings.Contains(opts, "omitempty"), rule: sf.Tag.Get("helix"), index: sf.Index}
 		ft := sf.Type
 		raw := ft == reflect.TypeFor[json.RawMessage]()
-		f.nullable = raw && !f.object || ft.Kind() == reflect.Pointer && !f.optional
+		if raw && f.rule == "" {
+			f.rule = ruleJSON
+		}
+		f.nullable = f.rule == ruleJSON || ft.Kind() == reflect.Pointer && !f.optional
 		if ft.Kind() == reflect.Pointer {
 			ft = ft.Elem()
 		}
@@ -133,7 +140,7 @@ func checkObject(t reflect.Type, got []member, path string) *ValidationError {
 			if !f.nullable {
 				return &ValidationError{Field: path + f.name, Reason: "must not be null"}
 			}
-		case f.object && !isObject(v):
+		case f.rule == ruleObject && !isObject(v):
 			return &ValidationError{Field: path + f.name, Reason: "must be an object"}
 		case f.elem != nil:
 			if err := checkNested(f, v, path+f.name); err != nil {

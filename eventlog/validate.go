@@ -3,6 +3,7 @@ package eventlog
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,15 +75,11 @@ func (k *checker) fail(name, reason string) {
 	}
 }
 
-func (k *checker) id(name, v string) {
-	if reason := idProblem(v, MaxID); reason != "" {
-		k.fail(name, reason)
-	}
-}
+func (k *checker) id(name, v string) { k.name(name, v, MaxID) }
 
-func (k *checker) optID(name string, v *string) {
-	if v != nil {
-		k.id(name, *v)
+func (k *checker) name(name, v string, limit int) {
+	if reason := idProblem(v, limit); reason != "" {
+		k.fail(name, reason)
 	}
 }
 
@@ -104,9 +101,42 @@ func (k *checker) notNegative(name string, v int64) {
 	}
 }
 
-func (k *checker) optNotNegative(name string, v *int64) {
-	if v != nil {
-		k.notNegative(name, *v)
+// fields checks a struct's fields by their tag helix, and those of the structs in it: id
+// is an id or a name, approval one of an approval, checkpoint one of a checkpoint, count a
+// number that is not negative, object a JSON object. Other JSON must be valid.
+func (k *checker) fields(of reflect.Value, path string) {
+	for _, f := range schemaOf(of.Type()) {
+		v := of.FieldByIndex(f.index)
+		if f.optional && v.IsZero() {
+			continue
+		}
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				continue
+			}
+			v = v.Elem()
+		}
+		name := path + f.name
+		switch {
+		case f.elem != nil && f.slice:
+			for i := range v.Len() {
+				k.fields(v.Index(i), fmt.Sprintf("%s[%d].", name, i))
+			}
+		case f.elem != nil:
+			k.fields(v, name+".")
+		case f.rule == "id":
+			k.id(name, v.String())
+		case f.rule == "approval": // allows for "{runId}::{toolCallId}"
+			k.name(name, v.String(), 2*MaxID+2)
+		case f.rule == "checkpoint": // allows for the session id that it holds
+			k.name(name, v.String(), MaxSessionID+MaxID)
+		case f.rule == "count":
+			k.notNegative(name, v.Int())
+		case f.rule == ruleObject:
+			k.object(name, v.Bytes())
+		case f.rule == ruleJSON:
+			k.json(name, v.Bytes())
+		}
 	}
 }
 
@@ -130,50 +160,8 @@ func validateChunk(c Chunk) error {
 	k.id("agentType", b.AgentType)
 	k.notNegative("timestamp", b.Timestamp)
 	k.notNegative("step", int64(b.Step))
+	k.fields(reflect.ValueOf(c).Elem(), "")
 	switch c := c.(type) {
-	case *ToolArgStreamStart:
-		k.id("toolCallId", c.ToolCallID)
-		k.id("toolName", c.ToolName)
-	case *ToolArgStreamDelta:
-		k.id("toolCallId", c.ToolCallID)
-	case *ToolArgStreamEnd:
-		k.id("toolCallId", c.ToolCallID)
-	case *ToolStart:
-		k.id("toolCallId", c.ToolCallID)
-		k.id("toolName", c.ToolName)
-		k.object("arguments", c.Arguments)
-	case *ToolEnd:
-		k.id("toolCallId", c.ToolCallID)
-		k.id("toolName", c.ToolName)
-		k.json("result", c.Result)
-	case *ToolApprovalRequest:
-		k.id("toolCallId", c.ToolCallID)
-		k.id("toolName", c.ToolName)
-		k.approvalID(c.ApprovalID)
-		k.json("input", c.Input)
-	case *ToolApprovalResponse:
-		k.id("toolCallId", c.ToolCallID)
-		k.id("toolName", c.ToolName)
-		k.approvalID(c.ApprovalID)
-	case *ToolInputError:
-		k.id("toolCallId", c.ToolCallID)
-		k.id("toolName", c.ToolName)
-		k.json("partialInput", c.PartialInput)
-	case *ToolOutputError:
-		k.id("toolCallId", c.ToolCallID)
-		k.id("toolName", c.ToolName)
-	case *SubAgentStart:
-		k.id("subAgentType", c.SubAgentType)
-		k.id("subSessionId", c.SubSessionID)
-		k.id("callId", c.CallID)
-	case *SubAgentEnd:
-		k.id("subAgentType", c.SubAgentType)
-		k.id("subSessionId", c.SubSessionID)
-		k.id("callId", c.CallID)
-		k.json("result", c.Result)
-	case *CustomEvent:
-		k.id("eventName", c.EventName)
-		k.json("data", c.Data)
 	case *StatePatch:
 		if c.Patches == nil {
 			k.fail("patches", "must be an array")
@@ -181,68 +169,17 @@ func validateChunk(c Chunk) error {
 		for i, op := range c.Patches {
 			k.patchOp(fmt.Sprintf("patches[%d].", i), op)
 		}
-	case *Output:
-		k.json("output", c.Output)
-	case *SourceURL:
-		k.id("sourceId", c.SourceID)
-	case *SourceDocument:
-		k.id("sourceId", c.SourceID)
-	case *StepStart:
-		k.optID("stepId", c.StepID)
 	case *StepEnd:
-		k.optID("stepId", c.StepID)
 		if c.FinishReason != nil {
 			oneOf(k, "finishReason", *c.FinishReason, FinishStop, FinishLength, FinishToolCalls,
 				FinishContentFilter, FinishError, FinishOther)
 		}
-		if u := c.Usage; u != nil {
-			k.notNegative("usage.inputTokens", u.InputTokens)
-			k.notNegative("usage.outputTokens", u.OutputTokens)
-			k.optNotNegative("usage.cachedTokens", u.CachedTokens)
-			k.optNotNegative("usage.cacheWriteTokens", u.CacheWriteTokens)
-		}
-	case *RunInterrupted:
-		k.id("runId", c.RunID)
-	case *RunResumed:
-		k.id("runId", c.RunID)
-		k.notNegative("fromStepCount", int64(c.FromStepCount))
-	case *RunPaused:
-		k.id("runId", c.RunID)
-		k.optID("pendingToolCallId", c.PendingToolCallID)
-	case *CheckpointCreated:
-		k.id("runId", c.RunID)
-		k.checkpointID(c.CheckpointID)
-		k.notNegative("stepCount", int64(c.StepCount))
-	case *StepCommitted:
-		k.id("runId", c.RunID)
-		k.id("stepId", c.StepID)
-		k.checkpointID(c.CheckpointID)
-	case *StepDiscarded:
-		k.id("runId", c.RunID)
-		k.id("stepId", c.StepID)
 	case *StreamResync:
-		k.notNegative("stepCount", int64(c.StepCount))
-		k.notNegative("messageCount", int64(c.MessageCount))
 		oneOf(k, "reason", c.Reason, ResyncCrashRecovery, ResyncRollback, ResyncBranch, ResyncRetry)
 	case *SuspensionMarker:
 		oneOf(k, "kind", c.Kind, SuspendedClientTool, SuspendedAwaitingChildren, SuspendedStepPartial)
-		k.object("payload", c.Payload)
 	}
 	return k.result()
-}
-
-// approvalID allows for "{runId}::{toolCallId}".
-func (k *checker) approvalID(v string) {
-	if reason := idProblem(v, 2*MaxID+2); reason != "" {
-		k.fail("approvalId", reason)
-	}
-}
-
-// checkpointID allows for the session id that it holds.
-func (k *checker) checkpointID(v string) {
-	if reason := idProblem(v, MaxSessionID+MaxID); reason != "" {
-		k.fail("checkpointId", reason)
-	}
 }
 
 func (k *checker) patchOp(path string, op PatchOp) {
@@ -250,7 +187,6 @@ func (k *checker) patchOp(path string, op PatchOp) {
 	if op.Path != "" && op.Path[0] != '/' {
 		k.fail(path+"path", "must be a JSON Pointer")
 	}
-	k.json(path+"value", op.Value)
 	switch op.Op {
 	case "add", "replace", "test":
 		if len(op.Value) == 0 {
@@ -266,58 +202,16 @@ func (k *checker) patchOp(path string, op PatchOp) {
 func validateFact(f Fact) error {
 	k := &checker{typ: f.Type()}
 	k.notNegative("timestamp", f.At())
+	k.fields(reflect.ValueOf(f).Elem(), "")
 	switch f := f.(type) {
 	case *SessionCreated:
-		k.id("agentType", f.AgentType)
-		if f.Tenant != "" {
-			k.id("tenant", f.Tenant)
-		}
-		if f.State != nil {
-			k.object("state", f.State)
-		}
 		if c := f.Child; c != nil {
-			k.id("child.parentSessionId", c.ParentSessionID)
-			k.id("child.callId", c.CallID)
 			oneOf(k, "child.mode", c.Mode, SubSessionEphemeral, SubSessionPersistent)
 		}
-	case *SessionImported:
-		k.notNegative("records", int64(f.Records))
-		k.notNegative("backup", f.Backup)
-	case *UserMessage:
-		if f.Metadata != nil {
-			k.object("metadata", f.Metadata)
-		}
-		if f.MessageID != "" {
-			k.id("messageId", f.MessageID)
-		}
 	case *RunRequested:
-		k.id("runId", f.RunID)
-		k.notNegative("expiresAt", f.ExpiresAt)
 		if f.TraceParent != "" && !traceParent.MatchString(f.TraceParent) {
 			k.fail("traceParent", "is not in the form of W3C Trace Context")
 		}
-	case *RunClaimed:
-		k.id("runId", f.RunID)
-	case *ModelTurn:
-		k.id("stepId", f.StepID)
-		for i, p := range f.Parts {
-			if c := p.ToolCall; c != nil {
-				k.id(fmt.Sprintf("parts[%d].toolCall.toolCallId", i), c.ID)
-				k.json(fmt.Sprintf("parts[%d].toolCall.arguments", i), c.Arguments)
-			}
-			if p.Source != nil {
-				k.id(fmt.Sprintf("parts[%d].source.sourceId", i), p.Source.ID)
-			}
-			if p.ProviderData != nil {
-				k.object(fmt.Sprintf("parts[%d].providerData", i), p.ProviderData)
-			}
-		}
-	case *ToolResult:
-		k.id("toolCallId", f.ToolCallID)
-		k.json("result", f.Result)
-	case *RunEnded:
-		k.id("runId", f.RunID)
-		k.json("output", f.Output)
 	case *Truncated:
 		for i, r := range f.Ranges {
 			if r.From == 0 || r.From > r.To {
@@ -328,97 +222,38 @@ func validateFact(f Fact) error {
 				k.fail(fmt.Sprintf("ranges[%d].callId", i), "must be empty where all calls are meant")
 			}
 		}
-		if f.TruncatedAtStep != nil {
-			k.notNegative("truncatedAtStep", int64(*f.TruncatedAtStep))
-		}
 		if f.AfterSequence > f.AtSequence {
 			k.fail("afterSequence", "must not be after atSequence")
 		}
-		if f.Restore != nil {
-			k.object("restore", f.Restore)
-		}
-	case *StreamEnd:
-		k.id("streamId", f.StreamID)
-		k.json("finalOutput", f.FinalOutput)
 	case *CallSuspended:
-		k.id("toolCallId", f.ToolCallID)
 		oneOf(k, "kind", f.Kind, PendingClient, PendingApproval, PendingChild)
-		k.notNegative("deadline", f.Deadline)
 	case *ResultSubmitted:
-		k.id("toolCallId", f.ToolCallID)
 		oneOf(k, "kind", f.Kind, SubmitClientResult, SubmitApproval, SubmitTimeout, SubmitAbandoned)
-		k.json("result", f.Result)
 	case *InterruptRequested:
-		k.id("runId", f.RunID)
 		oneOf(k, "kind", f.Kind, StopInterrupt, StopAbort)
 		if f.Terminate && f.Kind != StopAbort {
 			k.fail("terminate", "goes with an abort")
 		}
-	case *SessionForked:
-		k.id("fromSessionId", f.FromSessionID)
-		k.object("state", f.State)
-		if e := f.Edits; e != nil {
-			if e.Message != nil {
-				k.notNegative("edits.message", int64(*e.Message))
-			}
-			if e.ToolCallID != "" {
-				k.id("edits.toolCallId", e.ToolCallID)
-			}
-			k.id("edits.digest", e.Digest)
-		}
 	case *UsageRecorded:
 		oneOf(k, "source", f.Source, UsageAgent, UsageTool, UsageSubAgent)
-		k.id("sourceType", f.SourceType)
-	case *RemoteProgress:
-		k.id("toolCallId", f.ToolCallID)
-		for i, c := range f.Calls {
-			k.id(fmt.Sprintf("calls[%d].id", i), c.ID)
-			k.id(fmt.Sprintf("calls[%d].remoteId", i), c.RemoteID)
-		}
 	case *ClaimSettled:
-		k.id("runId", f.RunID)
 		oneOf(k, "how", f.How, ClaimReleased, ClaimSurvived)
 	case *MemorySaved:
-		k.id("memoryId", f.MemoryID)
 		k.text("content", f.Content, MaxMemory)
-		if f.Metadata != nil {
-			k.object("metadata", f.Metadata)
-			k.size("metadata", len(f.Metadata), MaxMemoryMetadata)
-		}
+		k.size("metadata", len(f.Metadata), MaxMemoryMetadata)
 		if len(f.Tags) > MaxMemoryTags {
 			k.fail("tags", fmt.Sprintf("must be at most %d", MaxMemoryTags))
 		}
 		for i, tag := range f.Tags {
 			k.id(fmt.Sprintf("tags[%d]", i), tag)
 		}
-		if s := f.Source; s != nil {
-			k.id("source.sessionId", s.SessionID)
-		}
 	case *MemoryEmbedded:
-		k.id("memoryId", f.MemoryID)
-		k.id("model", f.Model)
 		switch {
 		case len(f.Vector) == 0 || len(f.Vector) > MaxDimensions:
 			k.fail("vector", fmt.Sprintf("must have 1 to %d numbers", MaxDimensions))
 		case !f.Vector.finite():
 			k.fail("vector", "must be of finite numbers")
 		}
-	case *MemoryForgotten:
-		k.id("memoryId", f.MemoryID)
-	case *MemoryRecalled:
-		k.id("runId", f.RunID)
-		for i, m := range f.Memories {
-			k.id(fmt.Sprintf("memories[%d].memoryId", i), m.MemoryID)
-		}
-	case *WorkspaceOpened:
-		k.id("name", f.Name)
-		k.id("providerId", f.ProviderID)
-		k.object("ref", f.Ref)
-	case *WorkspaceFailed:
-		k.id("name", f.Name)
-		k.id("providerId", f.ProviderID)
-	case *WorkspaceSaved:
-		k.object("snapshot", f.Snapshot)
 	}
 	return k.result()
 }

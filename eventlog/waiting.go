@@ -9,7 +9,7 @@ type (
 	CallSuspended struct {
 		RunID      string      `json:"runId"`
 		StepID     string      `json:"stepId"`
-		ToolCallID string      `json:"toolCallId"`
+		ToolCallID string      `json:"toolCallId" helix:"id"`
 		ToolName   string      `json:"toolName"`
 		Kind       PendingKind `json:"kind"`
 		ApprovalID string      `json:"approvalId,omitempty"` // of an approval
@@ -17,14 +17,14 @@ type (
 		ChildSessionID string `json:"childSessionId,omitempty"`
 		// Deadline is from when on an answer comes too late, in milliseconds
 		// since the epoch; 0: never.
-		Deadline int64 `json:"deadline,omitempty"`
+		Deadline int64 `json:"deadline,omitempty" helix:"count"`
 		FactBase
 	}
 
 	// ResultSubmitted answers a suspended call. The first one counts. Of a client's result exactly
 	// one of Result and Error is set.
 	ResultSubmitted struct {
-		ToolCallID string          `json:"toolCallId"`
+		ToolCallID string          `json:"toolCallId" helix:"id"`
 		Kind       SubmissionKind  `json:"kind"`
 		Result     json.RawMessage `json:"result,omitempty"`
 		Error      string          `json:"error,omitempty"`
@@ -41,7 +41,7 @@ type (
 	// With Terminate it also ends a persistent sub-agent's session for good,
 	// whether a run is under way or not: no further turn begins.
 	InterruptRequested struct {
-		RunID  string   `json:"runId"`
+		RunID  string   `json:"runId" helix:"id"`
 		Kind   StopKind `json:"kind"`
 		Reason string   `json:"reason,omitempty"`
 		// Code is the error code of an aborted run; empty: aborted.
@@ -57,11 +57,11 @@ type (
 	// SessionForked is the first record of a session that was copied from another one. It
 	// does not depend on that session.
 	SessionForked struct {
-		FromSessionID string `json:"fromSessionId"`
+		FromSessionID string `json:"fromSessionId" helix:"id"`
 		FromSequence  uint64 `json:"fromSequence"` // in that session's log
 		// State is the state of the new session, an object that package
 		// projector writes and reads.
-		State json.RawMessage `json:"state"`
+		State json.RawMessage `json:"state" helix:"object"`
 		// Edits names the differences between State and the other session's state;
 		// nil: there are none.
 		Edits *ForkEdits `json:"edits,omitempty"`
@@ -73,15 +73,15 @@ type (
 		RunID      string      `json:"runId"`
 		StepCount  int         `json:"stepCount"`
 		Source     UsageSource `json:"source"`
-		SourceType string      `json:"sourceType"` // client_tool_wait_ms, or the name that a tool gave
-		SourceName string      `json:"sourceName"` // of the tool
+		SourceType string      `json:"sourceType" helix:"id"` // client_tool_wait_ms, or the name that a tool gave
+		SourceName string      `json:"sourceName"`            // of the tool
 		Amount     float64     `json:"amount"`
 		FactBase
 	}
 
 	// RemoteProgress says how far a remote sub-agent's stream has been copied. It is appended with the chunks that it covers.
 	RemoteProgress struct {
-		ToolCallID string `json:"toolCallId"`
+		ToolCallID string `json:"toolCallId" helix:"id"`
 		RunID      string `json:"runId,omitempty"` // of the remote session
 		Sequence   uint64 `json:"sequence"`        // in the remote session's stream
 		// Calls are the tool calls that have begun or ended since.
@@ -93,24 +93,24 @@ type (
 // RemoteCall is a tool call of a remote sub-agent. Its server calls it by an id
 // that another call of the tree may have.
 type RemoteCall struct {
-	ID       string `json:"id"`                // in this log
-	RemoteID string `json:"remoteId"`          // on the server
-	AgentID  string `json:"agentId,omitempty"` // of the session that made the call; empty: the remote sub-agent's
-	Over     bool   `json:"over,omitempty"`    // it has ended
+	ID       string `json:"id" helix:"id"`       // in this log
+	RemoteID string `json:"remoteId" helix:"id"` // on the server
+	AgentID  string `json:"agentId,omitempty"`   // of the session that made the call; empty: the remote sub-agent's
+	Over     bool   `json:"over,omitempty"`      // it has ended
 }
 
 // ForkEdits names what was edited in a fork's first state.
 type ForkEdits struct {
-	Message      *int   `json:"message,omitempty"`      // the index of a user's message whose text was changed
-	ToolCallID   string `json:"toolCallId,omitempty"`   // whose result is another one, or was given
-	SystemPrompt bool   `json:"systemPrompt,omitempty"` // the session has its own
-	Digest       string `json:"digest"`                 // of the request; a repeated request has the same one
+	Message      *int   `json:"message,omitempty" helix:"count"` // the index of a user's message whose text was changed
+	ToolCallID   string `json:"toolCallId,omitempty" helix:"id"` // whose result is another one, or was given
+	SystemPrompt bool   `json:"systemPrompt,omitempty"`          // the session has its own
+	Digest       string `json:"digest" helix:"id"`               // of the request; a repeated request has the same one
 }
 
 // SubSession is how a sub-agent's session belongs to its parent.
 type SubSession struct {
-	ParentSessionID string         `json:"parentSessionId"`
-	CallID          string         `json:"callId"` // the parent's call that made it
+	ParentSessionID string         `json:"parentSessionId" helix:"id"`
+	CallID          string         `json:"callId" helix:"id"` // the parent's call that made it
 	Mode            SubSessionMode `json:"mode"`
 	Name            string         `json:"name,omitempty"`     // of a persistent one
 	Blocking        bool           `json:"blocking,omitempty"` // of a persistent one

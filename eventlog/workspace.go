@@ -8,18 +8,18 @@ type (
 	// WorkspaceOpened says that the session's workspace is there; it is
 	// appended before it is used first.
 	WorkspaceOpened struct {
-		Name         string                `json:"name"`
-		ProviderID   string                `json:"providerId"`
+		Name         string                `json:"name" helix:"id"`
+		ProviderID   string                `json:"providerId" helix:"id"`
 		Capabilities []WorkspaceCapability `json:"capabilities"`
-		Ref          json.RawMessage       `json:"ref"` // an object
+		Ref          json.RawMessage       `json:"ref" helix:"object"` // an object
 		FactBase
 	}
 
 	// WorkspaceFailed says that it could not be opened, resolved, saved or
 	// restored. The next use tries again.
 	WorkspaceFailed struct {
-		Name       string `json:"name"`
-		ProviderID string `json:"providerId"`
+		Name       string `json:"name" helix:"id"`
+		ProviderID string `json:"providerId" helix:"id"`
 		Error      string `json:"error"`
 		FactBase
 	}
@@ -28,7 +28,7 @@ type (
 	// the step's commit, so that the checkpoint has it: a rollback or a fork to
 	// there brings the files along.
 	WorkspaceSaved struct {
-		Snapshot json.RawMessage `json:"snapshot"` // an object
+		Snapshot json.RawMessage `json:"snapshot" helix:"object"` // an object
 		FactBase
 	}
 
