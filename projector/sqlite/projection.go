@@ -64,6 +64,7 @@ type projection struct {
 	target    []uint64             // positions at which the rebuild is complete
 	took      time.Duration        // duration of the last transaction
 	begun     bool                 // a transaction is open
+	err       error                // the first failure of put; it ends the attempt
 	spent     time.Duration        // time in the open transaction so far
 	scopes    map[string]*scope    // changed in the transaction, by log
 	forgot    []int64              // scopes that the transaction has removed

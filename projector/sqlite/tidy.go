@@ -81,13 +81,11 @@ func (p *projection) tidy(ctx context.Context) error {
 
 // keepHoles stores the holes, since the positions that are written in the same
 // transaction are after them.
-func (p *projection) keepHoles() error {
-	now, err := json.Marshal(p.holes)
-	if err != nil || string(now) == p.kept {
-		return err
+func (p *projection) keepHoles() {
+	if now := p.json(p.holes); now != p.kept {
+		p.kept = now
+		p.keep(p.setMeta(metaHoles, p.kept))
 	}
-	p.kept = string(now)
-	return p.setMeta(metaHoles, p.kept)
 }
 
 // recallRest reads the holes and other unfinished work from the file.

@@ -16,11 +16,9 @@ func (p *projection) commit() error {
 	if err := p.transact(); err != nil {
 		return err
 	}
-	if err := p.write(); err != nil {
-		return errors.Join(err, p.rollback())
-	}
-	if err := p.exec("COMMIT"); err != nil {
-		return errors.Join(err, p.rollback())
+	p.write()
+	if p.put("COMMIT"); p.err != nil {
+		return errors.Join(p.err, p.rollback())
 	}
 	p.begun = false
 	p.forgotten()
@@ -69,62 +67,54 @@ func (p *projection) rollback() error {
 	return p.exec("ROLLBACK")
 }
 
-func (p *projection) write() error {
+func (p *projection) write() {
 	for root := range p.removed {
-		if err := p.deleteTree(root); err != nil {
-			return err
-		}
+		p.deleteTree(root)
 	}
 	for _, h := range p.cache.folds {
 		if h.dirty {
-			if err := p.writeTree(h); err != nil {
-				return err
-			}
+			p.writeTree(h)
 		}
 	}
 	for _, k := range p.parks {
-		err := p.exec("INSERT OR REPLACE INTO parked (root, sequence, stuck, type, reason) VALUES (?, ?, 1, ?, ?)",
+		p.put("INSERT OR REPLACE INTO parked (root, sequence, stuck, type, reason) VALUES (?, ?, 1, ?, ?)",
 			k.root, int64(k.sequence), k.typ, k.reason)
-		if err != nil {
-			return err
-		}
 	}
 	for i, at := range p.positions {
-		err := p.exec("INSERT OR REPLACE INTO positions (partition, position, digest) VALUES (?, ?, ?)", i, int64(at.at), at.digest)
-		if err != nil {
-			return err
-		}
+		p.put("INSERT OR REPLACE INTO positions (partition, position, digest) VALUES (?, ?, ?)", i, int64(at.at), at.digest)
 	}
-	if err := p.writeScopes(); err != nil {
-		return err
-	}
-	return p.keepHoles()
+	p.writeScopes()
+	p.keepHoles()
 }
 
-func (p *projection) deleteTree(root string) error {
+func (p *projection) deleteTree(root string) {
 	if eventlog.IsMemoryLog(root) {
-		if err := p.deleteScope(root); err != nil {
-			return err
-		}
+		p.keep(p.deleteScope(root))
 	}
-	if err := p.deleteWords("root = ?", root); err != nil {
-		return err
-	}
+	p.deleteWords("root = ?", root)
 	for _, table := range ofTree {
-		if err := p.exec("DELETE FROM "+table+" WHERE root = ?", root); err != nil {
-			return err
-		}
+		p.put("DELETE FROM "+table+" WHERE root = ?", root)
 	}
-	return nil
 }
 
 // deleteWords removes texts from their table and from the search index.
-func (p *projection) deleteWords(where string, args ...any) error {
-	err := p.exec("DELETE FROM words WHERE rowid IN (SELECT id FROM texts WHERE "+where+")", args...)
-	if err != nil {
-		return err
+func (p *projection) deleteWords(where string, args ...any) {
+	p.put("DELETE FROM words WHERE rowid IN (SELECT id FROM texts WHERE "+where+")", args...)
+	p.put("DELETE FROM texts WHERE "+where, args...)
+}
+
+// keep keeps the first error: nothing is put after it, and commit returns it.
+func (p *projection) keep(err error) {
+	if p.err == nil {
+		p.err = err
 	}
-	return p.exec("DELETE FROM texts WHERE "+where, args...)
+}
+
+// put executes a statement unless there is an error.
+func (p *projection) put(text string, args ...any) {
+	if p.err == nil {
+		p.err = p.exec(text, args...)
+	}
 }
 
 func (p *projection) exec(text string, args ...any) error {

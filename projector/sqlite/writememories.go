@@ -103,8 +103,8 @@ func (p *projection) memorize(log string, r eventlog.Record) error {
 		return err
 	}
 	if p.removed[log] {
-		if err := p.deleteTree(log); err != nil {
-			return err
+		if p.deleteTree(log); p.err != nil {
+			return p.err
 		}
 		delete(p.removed, log)
 		p.overwal = true
@@ -133,7 +133,8 @@ func (p *projection) memorize(log string, r eventlog.Record) error {
 	if err != nil || len(s.terms) < maxTerms {
 		return err
 	}
-	return p.writeScopes()
+	p.writeScopes()
+	return p.err
 }
 
 func (p *projection) saveMemory(s *scope, sequence uint64, f *eventlog.MemorySaved) error {

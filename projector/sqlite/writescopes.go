@@ -53,45 +53,30 @@ func (s *scope) count(words []string, by int64) {
 }
 
 // writeScopes writes the gathered changes of scopes.
-func (p *projection) writeScopes() error {
+func (p *projection) writeScopes() {
 	for log, s := range p.scopes {
-		if err := p.writeScope(log, s); err != nil {
-			return err
-		}
+		p.writeScope(log, s)
 	}
 	clear(p.scopes)
-	return nil
 }
 
-func (p *projection) writeScope(log string, s *scope) error {
-	if err := p.exec("INSERT OR REPLACE INTO trees (root, head) VALUES (?, ?)", log, int64(s.head)); err != nil {
-		return err
-	}
-	err := p.exec("UPDATE scopes SET memories = memories + ?, length = length + ? WHERE id = ?", s.memories, s.length, s.id)
-	if err != nil {
-		return err
-	}
+func (p *projection) writeScope(log string, s *scope) {
+	p.put("INSERT OR REPLACE INTO trees (root, head) VALUES (?, ?)", log, int64(s.head))
+	p.put("UPDATE scopes SET memories = memories + ?, length = length + ? WHERE id = ?", s.memories, s.length, s.id)
 	for term, n := range s.terms {
 		if n == 0 {
 			continue
 		}
-		err := p.exec("INSERT INTO terms (scope, term, memories) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
+		p.put("INSERT INTO terms (scope, term, memories) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
 			s.id, term, n)
-		if err == nil && n < 0 {
-			err = p.exec("DELETE FROM terms WHERE scope = ? AND term = ? AND memories <= 0", s.id, term)
-		}
-		if err != nil {
-			return err
+		if n < 0 {
+			p.put("DELETE FROM terms WHERE scope = ? AND term = ? AND memories <= 0", s.id, term)
 		}
 	}
 	for model, c := range s.models {
-		err := p.exec(`INSERT INTO models (scope, model, vectors, removed) VALUES (?, ?, ?, ?)
+		p.put(`INSERT INTO models (scope, model, vectors, removed) VALUES (?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET vectors = vectors + excluded.vectors, removed = removed + excluded.removed`, s.id, model, c.vectors, c.removed)
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // deleteScope removes a scope, so that nothing of it is found any more. clearPart removes
@@ -131,18 +116,11 @@ func (p *projection) clearPart() error {
 		"DELETE FROM vectors WHERE memory IN " + part,
 		"DELETE FROM memories WHERE id IN " + part,
 	} {
-		if err := p.exec(text, p.m.opts.clearMemories); err != nil {
-			return err
-		}
+		p.put(text, p.m.opts.clearMemories)
 	}
-	if err := p.row("SELECT EXISTS (SELECT 1 FROM "+left+")", nil, &p.leavings); err != nil {
-		return err
-	}
-	if !p.leavings {
+	if p.keep(p.row("SELECT EXISTS (SELECT 1 FROM "+left+")", nil, &p.leavings)); p.err == nil && !p.leavings {
 		for _, table := range []string{"models", "terms", "forgotten", "erased"} {
-			if err := p.exec("DELETE FROM " + table + " WHERE scope IN erased"); err != nil {
-				return err
-			}
+			p.put("DELETE FROM " + table + " WHERE scope IN erased")
 		}
 		p.overwal = true
 	}

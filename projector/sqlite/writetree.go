@@ -12,79 +12,53 @@ import (
 )
 
 // writeTree updates a tree's rows to its fold.
-func (p *projection) writeTree(h *held) error {
+func (p *projection) writeTree(h *held) {
 	if h.written == nil {
-		if err := p.recall(h); err != nil {
-			return err
-		}
+		p.recall(h)
 	}
 	rows, w := readmodel.Derive(h.root, h.tree), h.written
 	// An upsert, since the triggers that sum would not see a replaced row.
 	const upsert = `INSERT INTO trees (root, head, tenant, bytes, running) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (root) DO UPDATE SET head = excluded.head, bytes = excluded.bytes, running = excluded.running`
-	if err := p.exec(upsert, h.root, int64(h.tree.Head), h.tree.Tenant, h.tree.Bytes, h.tree.Running()); err != nil {
-		return err
-	}
-	if err := p.writeSessions(h.root, rows.Sessions, w); err != nil {
-		return err
-	}
-	if err := p.writeRuns(rows.Runs, w); err != nil {
-		return err
-	}
-	if err := p.writeUsage(h.root, rows.Usage, w); err != nil {
-		return err
-	}
+	p.put(upsert, h.root, int64(h.tree.Head), h.tree.Tenant, h.tree.Bytes, h.tree.Running())
+	p.writeSessions(h.root, rows.Sessions, w)
+	p.writeRuns(rows.Runs, w)
+	p.writeUsage(h.root, rows.Usage, w)
 	for _, k := range rows.Parked[min(w.parked, len(rows.Parked)):] {
-		err := p.exec("INSERT OR REPLACE INTO parked (root, sequence, stuck, type, reason) VALUES (?, ?, 0, ?, ?)",
+		p.put("INSERT OR REPLACE INTO parked (root, sequence, stuck, type, reason) VALUES (?, ?, 0, ?, ?)",
 			h.root, int64(k.Sequence), k.Type, k.Reason)
-		if err != nil {
-			return err
-		}
 	}
 	w.parked = len(rows.Parked)
 	for _, s := range rows.Sessions {
-		if err := p.writeMessages(h.root, h.tree, s.SessionID, w); err != nil {
-			return err
-		}
+		p.writeMessages(h.root, h.tree, s.SessionID, w)
 	}
-	return nil
 }
 
 // recall loads what the file has of a fold for which that is unknown: all rows but the
 // messages' are written again.
-func (p *projection) recall(h *held) error {
+func (p *projection) recall(h *held) {
 	for _, table := range []string{"sessions", "tags", "metadata", "runs", "usage", "parked"} {
-		if err := p.exec("DELETE FROM "+table+" WHERE root = ?", h.root); err != nil {
-			return err
-		}
+		p.put("DELETE FROM "+table+" WHERE root = ?", h.root)
 	}
 	w := &written{sessions: map[string]writtenSession{}, runs: map[runPlace]readmodel.Run{}, messages: map[string][]uint64{}}
 	h.written = w
-	return p.each("SELECT session, sequence FROM messages WHERE root = ? ORDER BY session, n", []any{h.root}, func(row *sql.Rows) error {
+	p.keep(p.each("SELECT session, sequence FROM messages WHERE root = ? ORDER BY session, n", []any{h.root}, func(row *sql.Rows) error {
 		var session string
 		var sequence int64
 		err := row.Scan(&session, &sequence)
 		w.messages[session] = append(w.messages[session], uint64(sequence))
 		return err
-	})
+	}))
 }
 
-func (p *projection) writeSessions(root string, sessions []readmodel.Session, w *written) error {
+func (p *projection) writeSessions(root string, sessions []readmodel.Session, w *written) {
 	there := make(map[string]bool, len(sessions))
 	for _, s := range sessions {
 		there[s.SessionID] = true
-		doc, err := json.Marshal(s)
-		if err != nil {
-			return err
-		}
-		metadata, err := json.Marshal(s.Metadata)
-		if err != nil {
-			return err
-		}
 		was, known := w.sessions[s.SessionID]
 		now := writtenSession{
-			doc: string(doc), parent: s.ParentSessionID, agent: s.AgentType, user: s.UserID, status: string(s.Status), expires: s.ExpiresAt,
-			tags: strings.Join(s.Tags, "\x00"), metadata: string(metadata),
+			doc: p.json(s), parent: s.ParentSessionID, agent: s.AgentType, user: s.UserID, status: string(s.Status), expires: s.ExpiresAt,
+			tags: strings.Join(s.Tags, "\x00"), metadata: p.json(s.Metadata),
 		}
 		w.sessions[s.SessionID] = now
 		if was == now {
@@ -92,47 +66,39 @@ func (p *projection) writeSessions(root string, sessions []readmodel.Session, w 
 		}
 		was.doc = now.doc
 		if known && was == now { // so no index changes
-			err = p.exec("UPDATE sessions SET doc = ? WHERE root = ? AND session = ?", now.doc, root, s.SessionID)
+			p.put("UPDATE sessions SET doc = ? WHERE root = ? AND session = ?", now.doc, root, s.SessionID)
 		} else {
-			err = p.writeSession(root, s, now.doc)
-		}
-		if err != nil {
-			return err
+			p.writeSession(root, s, now.doc)
 		}
 	}
-	return p.forgetSessions(root, there, w)
+	p.forgetSessions(root, there, w)
+}
+
+// json returns a value's JSON.
+func (p *projection) json(v any) string {
+	raw, err := json.Marshal(v)
+	p.keep(err)
+	return string(raw)
 }
 
 // writeSession writes all of a session's row.
-func (p *projection) writeSession(root string, s readmodel.Session, doc string) error {
+func (p *projection) writeSession(root string, s readmodel.Session, doc string) {
 	expires := sql.NullInt64{Int64: s.ExpiresAt, Valid: s.ExpiresAt != 0}
-	err := p.exec(`INSERT OR REPLACE INTO sessions (root, session, parent, agent, user, status, expires, doc)
+	p.put(`INSERT OR REPLACE INTO sessions (root, session, parent, agent, user, status, expires, doc)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		root, s.SessionID, s.ParentSessionID, s.AgentType, s.UserID, string(s.Status), expires, doc)
-	if err != nil {
-		return err
-	}
-	if err := p.exec("DELETE FROM tags WHERE root = ? AND session = ?", root, s.SessionID); err != nil {
-		return err
-	}
+	p.put("DELETE FROM tags WHERE root = ? AND session = ?", root, s.SessionID)
 	for _, tag := range s.Tags {
-		if err := p.exec("INSERT OR IGNORE INTO tags (tag, root, session) VALUES (?, ?, ?)", tag, root, s.SessionID); err != nil {
-			return err
-		}
+		p.put("INSERT OR IGNORE INTO tags (tag, root, session) VALUES (?, ?, ?)", tag, root, s.SessionID)
 	}
-	if err := p.exec("DELETE FROM metadata WHERE root = ? AND session = ?", root, s.SessionID); err != nil {
-		return err
-	}
+	p.put("DELETE FROM metadata WHERE root = ? AND session = ?", root, s.SessionID)
 	for name, value := range s.Metadata {
-		if err := p.exec("INSERT INTO metadata (name, value, root, session) VALUES (?, ?, ?, ?)", name, value, root, s.SessionID); err != nil {
-			return err
-		}
+		p.put("INSERT INTO metadata (name, value, root, session) VALUES (?, ?, ?, ?)", name, value, root, s.SessionID)
 	}
-	return nil
 }
 
 // forgetSessions removes the sessions that a tree no longer has.
-func (p *projection) forgetSessions(root string, there map[string]bool, w *written) error {
+func (p *projection) forgetSessions(root string, there map[string]bool, w *written) {
 	known := slices.Sorted(maps.Keys(w.sessions))
 	for session := range w.messages {
 		if _, ok := w.sessions[session]; !ok {
@@ -143,18 +109,13 @@ func (p *projection) forgetSessions(root string, there map[string]bool, w *writt
 		if there[session] {
 			continue
 		}
-		if err := p.deleteWords("root = ? AND session = ?", root, session); err != nil {
-			return err
-		}
+		p.deleteWords("root = ? AND session = ?", root, session)
 		for _, table := range []string{"sessions", "tags", "metadata", "messages"} {
-			if err := p.exec("DELETE FROM "+table+" WHERE root = ? AND session = ?", root, session); err != nil {
-				return err
-			}
+			p.put("DELETE FROM "+table+" WHERE root = ? AND session = ?", root, session)
 		}
 		delete(w.sessions, session)
 		delete(w.messages, session)
 	}
-	return nil
 }
 
 // runPlace is the place of a run in its session.
@@ -163,7 +124,7 @@ type runPlace struct {
 	n       int
 }
 
-func (p *projection) writeRuns(runs []readmodel.Run, w *written) error {
+func (p *projection) writeRuns(runs []readmodel.Run, w *written) {
 	count := map[string]int{}
 	for _, run := range runs {
 		at := runPlace{run.SessionID, count[run.SessionID]}
@@ -172,31 +133,21 @@ func (p *projection) writeRuns(runs []readmodel.Run, w *written) error {
 			continue
 		}
 		w.runs[at] = run
-		doc, err := json.Marshal(run)
-		if err != nil {
-			return err
-		}
-		err = p.exec("INSERT OR REPLACE INTO runs (root, session, n, agent, user, status, started, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			run.RootSessionID, at.session, at.n, run.AgentType, run.UserID, string(run.Status), run.StartedAt, string(doc))
-		if err != nil {
-			return err
-		}
+		p.put("INSERT OR REPLACE INTO runs (root, session, n, agent, user, status, started, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			run.RootSessionID, at.session, at.n, run.AgentType, run.UserID, string(run.Status), run.StartedAt, p.json(run))
 	}
 	for at, run := range w.runs {
 		if at.n < count[at.session] {
 			continue
 		}
-		if err := p.exec("DELETE FROM runs WHERE root = ? AND session = ? AND n = ?", run.RootSessionID, at.session, at.n); err != nil {
-			return err
-		}
+		p.put("DELETE FROM runs WHERE root = ? AND session = ? AND n = ?", run.RootSessionID, at.session, at.n)
 		delete(w.runs, at)
 	}
-	return nil
 }
 
-func (p *projection) writeUsage(root string, cells []readmodel.UsageCell, w *written) error {
+func (p *projection) writeUsage(root string, cells []readmodel.UsageCell, w *written) {
 	if slices.Equal(cells, w.usage) {
-		return nil
+		return
 	}
 	type key struct{ session, run, model string }
 	known := make(map[key]readmodel.UsageCell, len(w.usage))
@@ -211,76 +162,45 @@ func (p *projection) writeUsage(root string, cells []readmodel.UsageCell, w *wri
 			continue
 		}
 		t := c.Tokens
-		err := p.exec(`INSERT OR REPLACE INTO usage (root, session, run, model, agent, user, at, day, calls, prompt, completion,
+		p.put(`INSERT OR REPLACE INTO usage (root, session, run, model, agent, user, at, day, calls, prompt, completion,
 			reasoning, cached, cache_write, total, tools, failed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			root, c.SessionID, c.RunID, c.Model, c.AgentType, c.UserID, c.At, c.Day(), c.ModelCalls, t.Prompt, t.Completion,
 			t.Reasoning, t.Cached, t.CacheWrite, t.Total, c.ToolCalls, c.FailedToolCalls)
-		if err != nil {
-			return err
-		}
 	}
 	for k := range known {
-		err := p.exec("DELETE FROM usage WHERE root = ? AND session = ? AND run = ? AND model = ?", root, k.session, k.run, k.model)
-		if err != nil {
-			return err
-		}
+		p.put("DELETE FROM usage WHERE root = ? AND session = ? AND run = ? AND model = ?", root, k.session, k.run, k.model)
 	}
 	w.usage = cells
-	return nil
 }
 
 // writeMessages writes the messages of a session that come after those already in the
 // file. A message is identified by its place and its record.
-func (p *projection) writeMessages(root string, t *projector.Tree, session string, w *written) error {
+func (p *projection) writeMessages(root string, t *projector.Tree, session string, w *written) {
 	s := t.Get(session)
 	if s == nil {
-		return nil
+		return
 	}
 	was, same := w.messages[session], 0
 	for same < len(was) && same < len(s.Messages) && was[same] == s.Messages[same].Sequence {
 		same++
 	}
 	if same == len(was) && same == len(s.Messages) {
-		return nil
+		return
 	}
 	if same < len(was) {
-		if err := p.deleteWords("root = ? AND session = ? AND n >= ?", root, session, same); err != nil {
-			return err
-		}
-		if err := p.exec("DELETE FROM messages WHERE root = ? AND session = ? AND n >= ?", root, session, same); err != nil {
-			return err
-		}
+		p.deleteWords("root = ? AND session = ? AND n >= ?", root, session, same)
+		p.put("DELETE FROM messages WHERE root = ? AND session = ? AND n >= ?", root, session, same)
 	}
 	now := was[:same:same]
 	for n := same; n < len(s.Messages); n++ {
 		m := &s.Messages[n]
 		now = append(now, m.Sequence)
-		err := p.exec("INSERT INTO messages (root, session, n, sequence) VALUES (?, ?, ?, ?)", root, session, n, int64(m.Sequence))
-		if err != nil {
-			return err
-		}
+		p.put("INSERT INTO messages (root, session, n, sequence) VALUES (?, ?, ?, ?)", root, session, n, int64(m.Sequence))
 		for _, text := range readmodel.Texts(m) {
-			if err := p.writeText(root, session, n, m, text); err != nil {
-				return err
-			}
+			p.put("INSERT INTO texts (root, session, n, kind, role, tool, call, sequence, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+				root, session, n, string(text.Kind), string(m.Role), text.ToolName, text.ToolCallID, int64(m.Sequence), m.Timestamp)
+			p.put("INSERT INTO words (rowid, text) VALUES (last_insert_rowid(), ?)", text.Text)
 		}
 	}
 	w.messages[session] = now
-	return nil
-}
-
-func (p *projection) writeText(root, session string, n int, m *projector.Message, text readmodel.Text) error {
-	insert, err := p.stmt("INSERT INTO texts (root, session, n, kind, role, tool, call, sequence, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
-	if err != nil {
-		return err
-	}
-	done, err := insert.Exec(root, session, n, string(text.Kind), string(m.Role), text.ToolName, text.ToolCallID, int64(m.Sequence), m.Timestamp)
-	if err != nil {
-		return err
-	}
-	id, err := done.LastInsertId()
-	if err != nil {
-		return err
-	}
-	return p.exec("INSERT INTO words (rowid, text) VALUES (?, ?)", id, text.Text)
 }
