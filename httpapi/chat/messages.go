@@ -12,9 +12,9 @@ import (
 // Snapshot answers GET /chat/{id}/snapshot.
 // includePartialContent is on by default at a pause and if content replay is off.
 func (s *Routes) Snapshot(w http.ResponseWriter, r *web.Request) error {
-	partial, err := r.Query.FlagOr("includePartialContent", s.options().NoContentReplay)
-	if err != nil {
-		return err
+	partial := r.Query.Flag("includePartialContent", s.options().NoContentReplay)
+	if *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	snap, err := s.takeSnapshot(r, partial, r.Query.Values.Has("includePartialContent") && !partial)
 	if err != nil {
@@ -34,24 +34,17 @@ func (s *Routes) takeSnapshot(r *web.Request, partial, excludeAtPause bool) (*sn
 // includeReasoning=false leaves reasoning out; includeToolResults=false leaves the results
 // of calls out.
 func (s *Routes) Messages(w http.ResponseWriter, r *web.Request) error {
-	offset, limit, err := r.Query.Page()
-	if err != nil {
-		return err
-	}
-	reasoning, err := r.Query.FlagOr("includeReasoning", true)
-	if err != nil {
-		return err
-	}
-	results, err := r.Query.FlagOr("includeToolResults", true)
-	if err != nil {
-		return err
+	p := r.Query.Page()
+	reasoning, results := r.Query.Flag("includeReasoning", true), r.Query.Flag("includeToolResults", true)
+	if *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	snap, err := s.takeSnapshot(r, s.options().NoContentReplay, false)
 	if err != nil {
 		return err
 	}
-	from := min(offset, len(snap.Messages))
-	to := min(from+limit, len(snap.Messages))
+	from := min(p.Offset, len(snap.Messages))
+	to := min(from+p.Limit, len(snap.Messages))
 	page := snap.Messages[from:to]
 	for i := range page {
 		page[i].Parts = wantedParts(page[i].Parts, reasoning, results)

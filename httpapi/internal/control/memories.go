@@ -21,19 +21,12 @@ var memoryScopes = []eventlog.MemoryScopeKind{eventlog.MemoryOfUser, eventlog.Me
 
 // queryScope returns the scope that the query names by scope, id and tenant.
 func (s *Routes) queryScope(r *web.Request) (eventlog.MemoryScope, error) {
-	kind, err := web.OneOf(r.Query, "scope", memoryScopes)
-	if err != nil {
-		return eventlog.MemoryScope{}, err
+	q := r.Query
+	scope := eventlog.MemoryScope{Kind: web.OneOf(q, "scope", memoryScopes), ID: q.Word("id"), Tenant: q.Word("tenant")}
+	if *q.Err != nil {
+		return scope, *q.Err
 	}
-	id, err := r.Query.Word("id")
-	if err != nil {
-		return eventlog.MemoryScope{}, err
-	}
-	tenant, err := r.Query.Word("tenant")
-	if err != nil {
-		return eventlog.MemoryScope{}, err
-	}
-	return s.reach(r, eventlog.MemoryScope{Kind: kind, ID: id, Tenant: tenant})
+	return s.reach(r, scope)
 }
 
 // reach checks that the caller may use a scope, and returns it with the caller's tenant. A
@@ -95,9 +88,9 @@ func (s *Routes) Memories(w http.ResponseWriter, r *web.Request) error {
 	if r.Query.Values.Has("q") {
 		return s.searchMemories(w, r, scope)
 	}
-	page, err := r.Query.Paging()
-	if err != nil {
-		return err
+	page := r.Query.Page()
+	if *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	found, err := s.manager.List(r.Context(), scope, page)
 	if err != nil {
@@ -110,13 +103,12 @@ func (s *Routes) Memories(w http.ResponseWriter, r *web.Request) error {
 }
 
 func (s *Routes) searchMemories(w http.ResponseWriter, r *web.Request, scope eventlog.MemoryScope) error {
-	q := memory.Query{Scope: scope, Text: r.Query.Values.Get("q")}
-	var err error
-	if q.Limit, err = r.Query.Integer("limit", memory.DefaultHits, 1, memory.MaxHits); err != nil {
-		return err
-	}
+	q := memory.Query{Scope: scope, Text: r.Query.Values.Get("q"), Limit: r.Query.Integer("limit", memory.DefaultHits, 1, memory.MaxHits)}
 	if r.Query.Values.Has("offset") {
-		return web.Invalid("offset", "is for listings: a search has one page")
+		r.Query.Fail(web.Invalid("offset", "is for listings: a search has one page"))
+	}
+	if *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	found, err := s.manager.Search(r.Context(), q)
 	if err != nil {

@@ -15,15 +15,13 @@ import (
 )
 
 // pointOf reads the parameters that name a session and a sequence.
-func pointOf(q web.Query, name string) (m point, err error) {
-	switch m.session, err = q.SessionID(name); {
-	case err != nil:
-		return m, err
-	case m.session == "":
-		return m, web.Invalid(name, "is required")
+func pointOf(q web.Query, name string) point {
+	m := point{session: q.SessionID(name)}
+	if m.session == "" {
+		q.Fail(web.Invalid(name, "is required"))
 	}
-	m.at, m.given, err = q.Number(name + "At")
-	return m, err
+	m.at, m.given = q.Number(name + "At")
+	return m
 }
 
 // Compare answers GET /compare?a=&aAt=n&b=&bAt=m, at the heads by default. The
@@ -54,9 +52,10 @@ func (s *Routes) comparison(r *web.Request) (api.Comparison, error) {
 	}
 	var points [2]point
 	for i, name := range compareNames {
-		if points[i], err = pointOf(r.Query, name); err != nil {
-			return api.Comparison{}, err
-		}
+		points[i] = pointOf(r.Query, name)
+	}
+	if *r.Query.Err != nil {
+		return api.Comparison{}, *r.Query.Err
 	}
 	var sides [2]api.Compared
 	var trees [2]*projector.Tree

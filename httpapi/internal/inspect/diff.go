@@ -19,22 +19,14 @@ const onlySpent = "spent"
 // Diff answers GET /sessions/{id}/diff?from=n&to=m, by default from 0 to the head. If from
 // is after to, the patch leads back. With only=spent the answer is an [api.DiffSpent].
 func (s *Routes) Diff(w http.ResponseWriter, r *web.Request) error {
-	from, _, err := r.Query.Number("from")
+	from, _ := r.Query.Number("from")
+	to, given := r.Query.Number("to")
+	only, err := web.OneOf(r.Query, "only", []string{onlySpent}), *r.Query.Err
+	if err == nil && !given {
+		to, err = s.log.Head(r.Context(), r.Session)
+	}
 	if err != nil {
 		return err
-	}
-	to, given, err := r.Query.Number("to")
-	if err != nil {
-		return err
-	}
-	only, err := web.OneOf(r.Query, "only", []string{onlySpent})
-	if err != nil {
-		return err
-	}
-	if !given {
-		if to, err = s.log.Head(r.Context(), r.Session); err != nil {
-			return err
-		}
 	}
 	d, err := s.stateDiff(r.Context(), r.Session, from, to, only == onlySpent)
 	if err != nil {

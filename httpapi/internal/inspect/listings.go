@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
@@ -35,26 +36,14 @@ func (s *Routes) AllRuns(w http.ResponseWriter, r *web.Request) error {
 	})
 }
 
-func runFilter(r *web.Request) (f readmodel.RunFilter, err error) {
+func runFilter(r *web.Request) (readmodel.RunFilter, error) {
 	q := r.Query
-	if f.Paging, err = q.Paging(); err != nil {
-		return f, err
+	f := readmodel.RunFilter{
+		Paging: q.Page(), SessionID: q.SessionID("sessionId"), UserID: r.User(), Tenant: auth.CallerOf(r.Context()).OnlyTenant(),
+		AgentType: q.Word("agentType"), Status: web.OneOf(q, "status", runStatuses),
 	}
-	if f.SessionID, err = q.SessionID("sessionId"); err != nil {
-		return f, err
-	}
-	if f.UserID, err = r.User(); err != nil {
-		return f, err
-	}
-	f.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
-	if f.AgentType, err = q.Word("agentType"); err != nil {
-		return f, err
-	}
-	if f.Status, err = web.OneOf(q, "status", runStatuses); err != nil {
-		return f, err
-	}
-	f.From, f.To, err = q.Period()
-	return f, err
+	f.From, f.To = q.Period()
+	return f, *q.Err
 }
 
 // UsageBy answers GET /usage.
@@ -76,26 +65,14 @@ func (s *Routes) UsageBy(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, api.UsageReport{UsageReport: found.Value, Fresh: found.Fresh})
 }
 
-func usageQuery(r *web.Request) (u readmodel.UsageQuery, err error) {
+func usageQuery(r *web.Request) (readmodel.UsageQuery, error) {
 	q := r.Query
-	if u.By, err = web.OneOf(q, "by", readmodel.UsageKeys()); err != nil {
-		return u, err
+	u := readmodel.UsageQuery{
+		By: cmp.Or(web.OneOf(q, "by", readmodel.UsageKeys()), readmodel.ByAgent), UserID: r.User(), Tenant: auth.CallerOf(r.Context()).OnlyTenant(),
+		AgentType: q.Word("agentType"), SessionID: q.SessionID("sessionId"),
 	}
-	if u.By == "" {
-		u.By = readmodel.ByAgent
-	}
-	if u.UserID, err = r.User(); err != nil {
-		return u, err
-	}
-	u.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
-	if u.AgentType, err = q.Word("agentType"); err != nil {
-		return u, err
-	}
-	if u.SessionID, err = q.SessionID("sessionId"); err != nil {
-		return u, err
-	}
-	u.From, u.To, err = q.Period()
-	return u, err
+	u.From, u.To = q.Period()
+	return u, *q.Err
 }
 
 // Search answers GET /search: messages and tool calls with all words, best matches first.
@@ -116,38 +93,23 @@ func (s *Routes) Search(w http.ResponseWriter, r *web.Request) error {
 	})
 }
 
-func searchQuery(r *web.Request) (f readmodel.SearchQuery, err error) {
+func searchQuery(r *web.Request) (readmodel.SearchQuery, error) {
 	q := r.Query
-	if f.Paging, err = q.Paging(); err != nil {
-		return f, err
+	f := readmodel.SearchQuery{Paging: q.Page(), Text: q.Word("q")}
+	if f.Text == "" {
+		q.Fail(web.Invalid("q", "is required"))
 	}
-	switch f.Text, err = q.Word("q"); {
-	case err != nil:
-		return f, err
-	case f.Text == "":
-		return f, web.Invalid("q", "is required")
-	}
-	if f.SessionID, err = q.SessionID("sessionId"); err != nil {
-		return f, err
-	}
-	if f.UserID, err = r.User(); err != nil {
-		return f, err
-	}
-	f.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
-	f.AgentType, err = q.Word("agentType")
-	return f, err
+	f.SessionID, f.UserID, f.Tenant = q.SessionID("sessionId"), r.User(), auth.CallerOf(r.Context()).OnlyTenant()
+	f.AgentType = q.Word("agentType")
+	return f, *q.Err
 }
 
 // Parked answers GET /parked: the records that could not be applied.
 func (s *Routes) Parked(w http.ResponseWriter, r *web.Request) error {
-	paging, err := r.Query.Paging()
-	if err != nil {
-		return err
-	}
 	caller := auth.CallerOf(r.Context())
-	f := readmodel.ParkedFilter{Paging: paging, UserID: caller.OnlyUser(), Tenant: caller.OnlyTenant()}
-	if f.SessionID, err = r.Query.LogID("sessionId"); err != nil {
-		return err
+	f := readmodel.ParkedFilter{Paging: r.Query.Page(), UserID: caller.OnlyUser(), Tenant: caller.OnlyTenant(), SessionID: r.Query.LogID("sessionId")}
+	if *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Parked]], error) {
 		f.Visible = visible

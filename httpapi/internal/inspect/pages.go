@@ -20,18 +20,18 @@ func (s *Routes) Runs(w http.ResponseWriter, r *web.Request) error {
 
 // servePage answers with a page of a list in a session's state.
 func servePage[T any](s *Routes, w http.ResponseWriter, r *web.Request, of func(*projector.Tree) []T) error {
-	offset, limit, err := r.Query.Page()
-	if err != nil {
-		return err
+	p := r.Query.Page()
+	if *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	t, err := s.states.Head(r.Context(), r.Session)
 	if err != nil {
 		return err
 	}
 	all := of(t)
-	from := min(offset, len(all))
-	to := min(from+limit, len(all))
+	from := min(p.Offset, len(all))
+	to := min(from+p.Limit, len(all))
 	return r.OK(w, api.Page[T]{
-		Items: append([]T{}, all[from:to]...), Total: len(all), Offset: offset, Limit: limit, HasMore: to < len(all),
+		Items: append([]T{}, all[from:to]...), Total: len(all), Offset: p.Offset, Limit: p.Limit, HasMore: to < len(all),
 	})
 }

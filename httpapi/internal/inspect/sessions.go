@@ -69,35 +69,17 @@ func (s *Routes) Sessions(w http.ResponseWriter, r *web.Request) error {
 }
 
 // sessionFilter reads the query of GET /sessions.
-func sessionFilter(r *web.Request) (f readmodel.SessionFilter, err error) {
+func sessionFilter(r *web.Request) (readmodel.SessionFilter, error) {
 	q := r.Query
-	if f.Paging, err = q.Paging(); err != nil {
-		return f, err
+	f := readmodel.SessionFilter{
+		Paging: q.Page(), UserID: r.User(), Tenant: auth.CallerOf(r.Context()).OnlyTenant(), AgentType: q.Word("agentType"), Tag: q.Word("tag"),
+		Metadata: q.Metadata(),
 	}
-	if f.UserID, err = r.User(); err != nil {
-		return f, err
-	}
-	f.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
-	if f.AgentType, err = q.Word("agentType"); err != nil {
-		return f, err
-	}
-	if f.Tag, err = q.Word("tag"); err != nil {
-		return f, err
-	}
-	if f.Metadata, err = q.Metadata(); err != nil {
-		return f, err
-	}
-	if f.From, f.To, err = q.Period(); err != nil {
-		return f, err
-	}
-	if f.Status, err = web.OneOf(q, "status", sessionStatuses); err != nil {
-		return f, err
-	}
-	if f.Sort, err = web.OneOf(q, "sort", readmodel.SessionSorts()); err != nil {
-		return f, err
-	}
-	f.ParentSessionID, err = q.SessionID("parentSessionId")
-	return f, err
+	f.From, f.To = q.Period()
+	f.Status = web.OneOf(q, "status", sessionStatuses)
+	f.Sort = web.OneOf(q, "sort", readmodel.SessionSorts())
+	f.ParentSessionID = q.SessionID("parentSessionId")
+	return f, *q.Err
 }
 
 // summaryOf returns the summary of a row of the read models.

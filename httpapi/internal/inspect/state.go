@@ -32,9 +32,8 @@ func (s *Routes) stateAt(ctx context.Context, m *point) (*projector.Tree, error)
 // State answers GET /sessions/{id}/state?at=n, at the head by default.
 func (s *Routes) State(w http.ResponseWriter, r *web.Request) error {
 	m := point{session: r.Session}
-	var err error
-	if m.at, m.given, err = r.Query.Number("at"); err != nil {
-		return err
+	if m.at, m.given = r.Query.Number("at"); *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	t, err := s.stateAt(r.Context(), &m)
 	if err != nil {

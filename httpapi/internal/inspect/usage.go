@@ -13,16 +13,16 @@ import (
 // Usage answers GET /sessions/{id}/usage. Each page reads the whole session, since only
 // the records have the entries.
 func (s *Routes) Usage(w http.ResponseWriter, r *web.Request) error {
-	offset, limit, err := r.Query.Page()
-	if err != nil {
-		return err
+	p := r.Query.Page()
+	if *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	t, err := s.states.Head(r.Context(), r.Session)
 	if err != nil {
 		return err
 	}
 	found := api.UsagePage{
-		Page:   api.Page[projector.UsageEntry]{Items: []projector.UsageEntry{}, Offset: offset, Limit: limit},
+		Page:   api.Page[projector.UsageEntry]{Items: []projector.UsageEntry{}, Offset: p.Offset, Limit: p.Limit},
 		Rollup: t.RollUp(t.SessionID),
 	}
 	for e, err := range projector.UsageEntries(s.log.Read(r.Context(), r.Session, 0, t.Head)) {
@@ -33,11 +33,11 @@ func (s *Routes) Usage(w http.ResponseWriter, r *web.Request) error {
 		if err != nil {
 			return err
 		}
-		if found.Total >= offset && len(found.Items) < limit {
+		if found.Total >= p.Offset && len(found.Items) < p.Limit {
 			found.Items = append(found.Items, e)
 		}
 		found.Total++
 	}
-	found.HasMore = offset+len(found.Items) < found.Total
+	found.HasMore = p.Offset+len(found.Items) < found.Total
 	return r.OK(w, found)
 }

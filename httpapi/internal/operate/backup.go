@@ -24,9 +24,9 @@ func (s *Routes) Backup(w http.ResponseWriter, r *web.Request) error {
 		return ErrNoBackup
 	}
 	r.Audit("backup begun")
-	rate, err := r.Query.Integer("rate", 0, backup.MinRate, math.MaxInt)
-	if err != nil {
-		return err
+	rate := r.Query.Integer("rate", 0, backup.MinRate, math.MaxInt)
+	if *r.Query.Err != nil {
+		return *r.Query.Err
 	}
 	out := &pieces{r: r, w: w, rc: http.NewResponseController(w)}
 	if r.Method == http.MethodHead {
@@ -38,7 +38,7 @@ func (s *Routes) Backup(w http.ResponseWriter, r *web.Request) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	_, err = backup.Take(ctx, log, s.States, out, backup.Options{Rate: int64(rate), Helixd: s.Version})
+	_, err := backup.Take(ctx, log, s.States, out, backup.Options{Rate: int64(rate), Helixd: s.Version})
 	if out.left {
 		panic(http.ErrAbortHandler)
 	}

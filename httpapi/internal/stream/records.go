@@ -37,46 +37,21 @@ func (f recordFilter) takes(e eventlog.Envelope) bool {
 }
 
 func recordsOf(q web.Query) (want recordQuery, err error) {
-	if want.from, _, err = q.Number("from"); err != nil {
-		return want, err
-	}
-	if want.to, want.bounded, err = q.Number("to"); err != nil {
-		return want, err
-	}
-	if want.limit, err = q.Integer("limit", math.MaxInt, 1, math.MaxInt); err != nil {
-		return want, err
-	}
-	if want.dead, err = q.Flag("dead"); err != nil {
-		return want, err
-	}
-	if want.follow, err = q.Flag("follow"); err != nil {
-		return want, err
-	}
+	want.from, _ = q.Number("from")
+	want.to, want.bounded = q.Number("to")
+	want.limit = q.Integer("limit", math.MaxInt, 1, math.MaxInt)
+	want.dead, want.follow = q.Flag("dead", false), q.Flag("follow", false)
 	switch {
 	case want.follow && want.bounded:
-		return want, web.Invalid("to", "ends the records, and follow continues them: use one of the two")
+		q.Fail(web.Invalid("to", "ends the records, and follow continues them: use one of the two"))
 	case want.follow && !want.dead && q.Values.Has("dead"):
-		return want, web.Invalid("dead", "must not be false with follow: what will be truncated can't be known")
+		q.Fail(web.Invalid("dead", "must not be false with follow: what will be truncated can't be known"))
 	}
-	want.filter, err = filterOf(q)
-	return want, err
-}
-
-func filterOf(q web.Query) (f recordFilter, err error) {
-	if f.kind, err = web.OneOf(q, "kind", []eventlog.Kind{eventlog.KindChunk, eventlog.KindFact}); err != nil {
-		return f, err
+	want.filter = recordFilter{
+		kind: web.OneOf(q, "kind", []eventlog.Kind{eventlog.KindChunk, eventlog.KindFact}), types: q.Words(web.ParamType, api.MaxRecordTypes),
+		agent: q.SessionID("agent"), run: q.Word("run"), call: q.Word("call"),
 	}
-	if f.types, err = q.Words(web.ParamType, api.MaxRecordTypes); err != nil {
-		return f, err
-	}
-	if f.agent, err = q.SessionID("agent"); err != nil {
-		return f, err
-	}
-	if f.run, err = q.Word("run"); err != nil {
-		return f, err
-	}
-	f.call, err = q.Word("call")
-	return f, err
+	return want, *q.Err
 }
 
 // Records answers GET /sessions/{id}/records: the records with from < sequence <= to as

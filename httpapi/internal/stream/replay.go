@@ -64,23 +64,18 @@ func (s *Routes) Replay(w http.ResponseWriter, r *web.Request) error {
 // replayed returns the range of a replay. A browser that reconnects sends its position in
 // Last-Event-ID.
 func replayed(r *web.Request) (from, to uint64, bounded bool, err error) {
-	if from, _, err = r.Query.Number("from"); err != nil {
-		return from, to, bounded, err
-	}
-	if to, bounded, err = r.Query.Number("to"); err != nil {
-		return from, to, bounded, err
-	}
+	q := r.Query
+	from, _ = q.Number("from")
+	to, bounded = q.Number("to")
 	if last := r.Header.Get(api.HeaderLastEventID); last != "" {
 		seen, err := web.ParseNumber(api.HeaderLastEventID, last)
-		if err != nil {
-			return from, to, bounded, err
-		}
+		q.Fail(err)
 		from = max(from, seen)
 	}
 	if bounded && from > to {
-		err = web.Invalid("to", "must not be less than from")
+		q.Fail(web.Invalid("to", "must not be less than from"))
 	}
-	return from, to, bounded, err
+	return from, to, bounded, *q.Err
 }
 
 func paceOf(q web.Query) (speed float64, most time.Duration, err error) {
@@ -91,8 +86,8 @@ func paceOf(q web.Query) (speed float64, most time.Duration, err error) {
 			return 0, 0, web.Invalid("speed", fmt.Sprintf("must be 0 or a number from %v to %v", api.MinReplaySpeed, api.MaxReplaySpeed))
 		}
 	}
-	ms, err := q.Integer("maxPause", int(api.DefaultReplayPause.Milliseconds()), 0, int(api.MaxReplayPause.Milliseconds()))
-	return speed, time.Duration(ms) * time.Millisecond, err
+	ms := q.Integer("maxPause", int(api.DefaultReplayPause.Milliseconds()), 0, int(api.MaxReplayPause.Milliseconds()))
+	return speed, time.Duration(ms) * time.Millisecond, *q.Err
 }
 
 // replayEnding returns the last event of a replay up to this state.

@@ -87,12 +87,13 @@ func Peek(records iter.Seq2[eventlog.Record, error]) (all iter.Seq2[eventlog.Rec
 // the header X-Resume-From-Sequence, else Last-Event-ID. A browser that reconnects repeats
 // its first fromSequence and adds a Last-Event-ID: then the larger one counts.
 func cursor(r *web.Request) (uint64, error) {
-	if n, given, err := r.Query.Number("fromSequence"); given {
-		if last := r.Header.Get(api.HeaderLastEventID); err == nil && last != "" {
+	if n, given := r.Query.Number("fromSequence"); given {
+		if last := r.Header.Get(api.HeaderLastEventID); last != "" {
 			seen, err := web.ParseNumber(api.HeaderLastEventID, last)
-			return max(n, seen), err
+			r.Query.Fail(err)
+			n = max(n, seen)
 		}
-		return n, err
+		return n, *r.Query.Err
 	}
 	for _, name := range []string{api.HeaderResumeFrom, api.HeaderLastEventID} {
 		if v := r.Header.Get(name); v != "" {

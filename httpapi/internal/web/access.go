@@ -78,10 +78,10 @@ func (r *Request) Visible(id string) (bool, error) {
 
 // User returns the user whose sessions a listing shows: the query's userId, else the
 // user that the caller is bound to, else "" for all users.
-func (r *Request) User() (string, error) {
-	named, err := r.Query.Word("userId")
-	c := auth.CallerOf(r.Context())
-	return cmp.Or(named, c.OnlyUser()), cmp.Or(err, c.CheckUser(named))
+func (r *Request) User() string {
+	named, c := r.Query.Word("userId"), auth.CallerOf(r.Context())
+	r.Query.Fail(c.CheckUser(named))
+	return cmp.Or(named, c.OnlyUser())
 }
 
 // WhileAllowed returns a context that ends with parent, when the server closes, or when

@@ -15,8 +15,21 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Query reads the parameters of a URL strictly. The routing table refuses unknown ones.
-type Query struct{ Values url.Values }
+// Query reads the parameters of a URL strictly, and keeps the first problem in Err. The
+// routing table refuses unknown parameters.
+type Query struct {
+	Values url.Values
+	Err    *error
+}
+
+// Fail keeps a problem unless there is one.
+func (q Query) Fail(problem error) {
+	if *q.Err == nil {
+		*q.Err = problem
+	}
+}
+
+func (q Query) invalid(name, reason string) { q.Fail(Invalid(name, reason)) }
 
 // The parameters that may be given several times.
 const (
@@ -31,7 +44,7 @@ const maxMetadata = 16
 // then.
 func ParseQuery(raw string) (Query, error) {
 	values, err := url.ParseQuery(raw)
-	q := Query{values}
+	q := Query{values, new(error)}
 	if err != nil {
 		return q, &eventlog.ValidationError{Reason: "the query string is malformed"}
 	}
@@ -49,35 +62,30 @@ func ParseQuery(raw string) (Query, error) {
 }
 
 // Number returns an unsigned decimal number and whether it is given.
-func (q Query) Number(name string) (n uint64, given bool, err error) {
+func (q Query) Number(name string) (n uint64, given bool) {
 	if !q.Values.Has(name) {
-		return 0, false, nil
+		return 0, false
 	}
-	n, err = ParseNumber(name, q.Values.Get(name))
-	return n, true, err
+	n, err := ParseNumber(name, q.Values.Get(name))
+	q.Fail(err)
+	return n, true
 }
 
 // Integer returns a number within [least, most], or byDefault.
-func (q Query) Integer(name string, byDefault, least, most int) (int, error) {
-	n, given, err := q.Number(name)
-	switch {
-	case err != nil:
-		return 0, err
-	case !given:
-		return byDefault, nil
-	case n < uint64(least) || n > uint64(most):
-		return 0, Invalid(name, fmt.Sprintf("must be between %d and %d", least, most))
+func (q Query) Integer(name string, byDefault, least, most int) int {
+	n, given := q.Number(name)
+	if !given {
+		return byDefault
 	}
-	return int(n), nil
+	if n < uint64(least) || n > uint64(most) {
+		q.invalid(name, fmt.Sprintf("must be between %d and %d", least, most))
+	}
+	return int(n)
 }
 
 // Page returns which part of a listing is asked for.
-func (q Query) Page() (offset, limit int, err error) {
-	if offset, err = q.Integer("offset", 0, 0, math.MaxInt32); err != nil {
-		return 0, 0, err
-	}
-	limit, err = q.Integer("limit", api.DefaultPage, 1, api.MaxPage)
-	return offset, limit, err
+func (q Query) Page() readmodel.Paging {
+	return readmodel.Paging{Offset: q.Integer("offset", 0, 0, math.MaxInt32), Limit: q.Integer("limit", api.DefaultPage, 1, api.MaxPage)}
 }
 
 // maxWord is the longest parameter that a listing is filtered by, in bytes.
@@ -85,128 +93,122 @@ const maxWord = 1 << 10
 
 // Word returns a text, or "" if it is absent. An empty value is an error: a client whose
 // filter is empty by mistake must not get everything.
-func (q Query) Word(name string) (string, error) {
+func (q Query) Word(name string) string {
 	v := q.Values.Get(name)
+	q.checkWord(name, v, q.Values.Has(name))
+	return v
+}
+
+func (q Query) checkWord(name, v string, given bool) {
 	switch {
-	case v == "" && q.Values.Has(name):
-		return "", Invalid(name, "must not be empty")
+	case v == "" && given:
+		q.invalid(name, "must not be empty")
 	case len(v) > maxWord:
-		return "", Invalid(name, fmt.Sprintf("must have at most %d bytes", maxWord))
+		q.invalid(name, fmt.Sprintf("must have at most %d bytes", maxWord))
 	}
-	return v, nil
 }
 
 // Words returns the texts of a parameter that may be repeated, at most so many,
 // or nil if it is absent.
-func (q Query) Words(name string, most int) ([]string, error) {
+func (q Query) Words(name string, most int) []string {
 	all := q.Values[name]
 	if len(all) > most {
-		return nil, Invalid(name, fmt.Sprintf("must be given at most %d times", most))
+		q.invalid(name, fmt.Sprintf("must be given at most %d times", most))
 	}
 	for _, v := range all {
-		if _, err := (Query{url.Values{name: {v}}}).Word(name); err != nil {
-			return nil, err
-		}
+		q.checkWord(name, v, true)
 	}
-	return all, nil
+	return all
 }
 
 // Metadata returns the entries name=value that sessions must have, or nil if
 // there are none.
-func (q Query) Metadata() (map[string]string, error) {
-	entries, err := q.Words(paramMetadata, maxMetadata)
-	if err != nil || entries == nil {
-		return nil, err
+func (q Query) Metadata() map[string]string {
+	entries := q.Words(paramMetadata, maxMetadata)
+	if entries == nil {
+		return nil
 	}
 	all := make(map[string]string, len(entries))
 	for _, entry := range entries {
 		name, value, ok := strings.Cut(entry, "=")
 		if !ok || name == "" {
-			return nil, Invalid(paramMetadata, "must have the form name=value")
+			q.invalid(paramMetadata, "must have the form name=value")
 		}
 		if before, twice := all[name]; twice && before != value {
-			return nil, Invalid(paramMetadata, "asks for two values of one name")
+			q.invalid(paramMetadata, "asks for two values of one name")
 		}
 		all[name] = value
 	}
-	return all, nil
+	return all
 }
 
 // SessionID returns a session's id, or "" if it is absent.
-func (q Query) SessionID(name string) (string, error) {
-	v, err := q.Word(name)
-	if err == nil && v != "" && eventlog.ValidateClientSessionID(v) != nil {
-		err = Invalid(name, "must be a session id")
+func (q Query) SessionID(name string) string {
+	v := q.Word(name)
+	if v != "" && eventlog.ValidateClientSessionID(v) != nil {
+		q.invalid(name, "must be a session id")
 	}
-	return v, err
+	return v
 }
 
 // LogID returns a session's id, that of a memory scope's log, or "" if it is
 // absent.
-func (q Query) LogID(name string) (string, error) {
-	if v, err := q.Word(name); err == nil && eventlog.IsMemoryLog(v) {
-		return v, nil
+func (q Query) LogID(name string) string {
+	if v := q.Word(name); eventlog.IsMemoryLog(v) {
+		return v
 	}
 	return q.SessionID(name)
 }
 
 // OneOf returns one of some words, or "" if it is absent.
-func OneOf[T ~string](q Query, name string, words []T) (T, error) {
-	v, err := q.Word(name)
-	if err == nil && v != "" && !slices.Contains(words, T(v)) {
-		err = Invalid(name, fmt.Sprintf("must be one of %v", words))
+func OneOf[T ~string](q Query, name string, words []T) T {
+	v := T(q.Word(name))
+	if v != "" && !slices.Contains(words, v) {
+		q.invalid(name, fmt.Sprintf("must be one of %v", words))
 	}
-	return T(v), err
+	return v
 }
 
 // time returns a time in ms since the epoch, or 0 if it is absent: such a
 // number, a day (UTC) or a time of RFC 3339.
-func (q Query) time(name string) (int64, error) {
-	v, err := q.Word(name)
-	if err != nil || v == "" {
-		return 0, err
+func (q Query) time(name string) int64 {
+	v := q.Word(name)
+	if v == "" {
+		return 0
 	}
 	if ms, err := strconv.ParseInt(v, 10, 64); err == nil && ms > 0 {
-		return ms, nil
+		return ms
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, v); err == nil && t.UnixMilli() > 0 {
-			return t.UnixMilli(), nil
+			return t.UnixMilli()
 		}
 	}
-	return 0, Invalid(name, "must be milliseconds since the epoch, a day such as 2026-01-31, or a time of RFC 3339")
+	q.invalid(name, "must be milliseconds since the epoch, a day such as 2026-01-31, or a time of RFC 3339")
+	return 0
 }
 
 // Period returns a time span, from <= t < to; 0: no bound.
-func (q Query) Period() (from, to int64, err error) {
-	if from, err = q.time("from"); err != nil {
-		return 0, 0, err
+func (q Query) Period() (from, to int64) {
+	from, to = q.time("from"), q.time("to")
+	if to != 0 && to < from {
+		q.invalid("to", "must not be before from")
 	}
-	to, err = q.time("to")
-	if err == nil && to != 0 && to < from {
-		err = Invalid("to", "must not be before from")
-	}
-	return from, to, err
+	return from, to
 }
 
-// Paging is Page in the form of the read models.
-func (q Query) Paging() (readmodel.Paging, error) {
-	offset, limit, err := q.Page()
-	return readmodel.Paging{Offset: offset, Limit: limit}, err
-}
-
-// Flag returns a switch; absent means off.
-func (q Query) Flag(name string) (bool, error) {
+// Flag returns a switch; absent means byDefault.
+func (q Query) Flag(name string, byDefault bool) bool {
 	switch q.Values.Get(name) {
 	case "true", "1":
-		return true, nil
+		return true
 	case "false", "0":
-		return false, nil
+		return false
 	}
-	if !q.Values.Has(name) {
-		return false, nil
+	if q.Values.Has(name) {
+		q.invalid(name, "must be true or false")
 	}
-	return false, Invalid(name, "must be true or false")
+	return byDefault
 }
 
 func ParseNumber(name, s string) (uint64, error) {
@@ -219,12 +221,4 @@ func ParseNumber(name, s string) (uint64, error) {
 
 func Invalid(field, reason string) error {
 	return &eventlog.ValidationError{Field: field, Reason: reason}
-}
-
-// FlagOr is Flag with another default.
-func (q Query) FlagOr(name string, byDefault bool) (bool, error) {
-	if !q.Values.Has(name) {
-		return byDefault, nil
-	}
-	return q.Flag(name)
 }
