@@ -44,3 +44,6 @@ func (s *Server) Unread() (unread int) {
 	}
 	return unread
 }
+
+// StopServer stops the nats-server and nothing else.
+func (s *Server) StopServer() { s.instance().end() }

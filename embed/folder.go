@@ -79,6 +79,16 @@ func (f *Folder) walk(ctx context.Context, to string, found func(Damage)) error 
 			return err
 		}
 		switch {
+		case d.Type()&fs.ModeSymlink != 0: // to batches that a process has left in memory; see staging
+			if to != "" {
+				err = os.CopyFS(filepath.Join(to, name), os.DirFS(path))
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		case name == stagingFile: // not the copy's
+			return nil
 		case d.IsDir():
 			if to != "" {
 				return os.MkdirAll(filepath.Join(to, name), 0o750)

@@ -27,6 +27,7 @@ type Server struct {
 	group  *groupSync // nil: the server syncs by itself, or by interval only
 
 	grouped bool // Options.groupSync
+	staging *staging
 
 	scrubbing sync.Mutex // held while a block is overwritten
 	stopped   bool       // guarded by scrubbing
@@ -48,7 +49,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
 	}
-	s := &Server{unlock: unlock}
+	s := &Server{unlock: unlock, staging: newStaging(o.DataDir)}
 	if err := s.begin(ctx, o); err != nil {
 		s.Stop()
 		return nil, err
@@ -88,6 +89,12 @@ func (s *Server) begin(ctx context.Context, o Options) error {
 		return err
 	}
 	s.opts = first.fixed()
+	if o.Cluster != nil { // its batches are in memory anyway
+		return nil
+	}
+	if err := s.finishBatches(ctx); err != nil {
+		return fmt.Errorf("embed: batches of the last process: %w", err)
+	}
 	return nil
 }
 
@@ -107,7 +114,10 @@ func (s *Server) restart(ctx context.Context) error {
 	s.mu.Lock()
 	s.now = next
 	s.mu.Unlock()
-	return next.start(ctx)
+	if err := next.start(ctx); err != nil {
+		return err
+	}
+	return s.staging.relink()
 }
 
 func (s *Server) instance() *instance {
@@ -225,6 +235,9 @@ func (s *Server) Stop() {
 				s.opts.Logger.Error("the last messages may not be on the disk", slog.Any("error", err))
 			}
 			s.group.stop()
+		}
+		if err := s.staging.end(); err != nil && s.opts.Logger != nil {
+			s.opts.Logger.Warn("the folder for batches in memory can't be removed", slog.Any("error", err))
 		}
 		s.unlock()
 	})

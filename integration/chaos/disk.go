@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"fmt"
 	"os"
 	"os/exec"
@@ -126,6 +127,16 @@ const (
 	goDown    = 0x8004587d
 	noLogging = 2
 )
+
+// inMemory returns the folder that a node has on a file system in memory, which a power loss
+// takes too; empty: none.
+func inMemory(data string) (string, error) {
+	name, err := os.ReadFile(filepath.Join(data, "jetstream", "helixd.staging"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(name), err
+}
 
 // cutPower has the image's file system lose all that was not written to it,
 // and mounts what is left. Nobody may have a file of it open when it is

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -255,12 +256,19 @@ func (t *trial) fillDisk(n *node, f fault, say func(string, ...any)) error {
 func (t *trial) losePower(n *node, f fault, say func(string, ...any)) error {
 	n.expectEnd(true)
 	n.Signal(syscall.SIGSTOP)
+	memory, err := inMemory(n.data)
+	if err != nil {
+		return err
+	}
 	if err := cutPower(n.data); err != nil {
 		return err
 	}
 	say("%s: power lost, back in %s", n.Name, f.lasts)
 	n.kill()
 	t.power.Add(1)
+	if err := os.RemoveAll(memory); err != nil {
+		return err
+	}
 	if err := powerUp(t.disks.image, n.data); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ var orderedFileSystems = map[uint32]bool{
 	0xef53:     true, // ext4
 	0x9123683e: true, // btrfs
 	0x2fc12fc1: true, // ZFS
-	0x01021994: true, // tmpfs, which loses everything anyway
+	tmpfs:      true, // which loses everything anyway
 }
 
 // OrdersRenames reports whether the file system starts to write a file when it is renamed over

@@ -22,6 +22,8 @@ type Server interface {
 	// SyncStreams returns when the content of some streams is on the disk, with removals,
 	// rewrites and the streams' settings.
 	SyncStreams(ctx context.Context, streams ...string) error
+	// Stage has streams stage their atomic batches in memory, where that is possible.
+	Stage(streams ...string) error
 	// Interest returns how many subscriptions a message on a subject reaches.
 	Interest(subject string) int
 	// Replica returns the state of the server's own replica of a stream; ok is false if

@@ -302,6 +302,9 @@ func (l *Set) takeOver(ctx context.Context, to int) error {
 	}
 	for p := was.Partitions(); p < to; p++ {
 		s, err := l.FindStream(ctx, layout.LogStream(p))
+		if err == nil {
+			err = l.stage(p)
+		}
 		if err != nil {
 			return err
 		}

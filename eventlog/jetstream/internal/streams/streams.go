@@ -96,6 +96,11 @@ func Open(ctx context.Context, conn *link.Link) (*Set, error) {
 	if err := l.awaitAll(ctx); err != nil {
 		return nil, err
 	}
+	for p := range l.Partitions() {
+		if err := l.stage(p); err != nil {
+			return nil, err
+		}
+	}
 	if l.Opts.Restores != nil {
 		for i, settled := range l.places.Load().Settled {
 			if err := l.storeSettled(ctx, i, settled, nil); err != nil {
@@ -118,6 +123,21 @@ func (l *Set) awaitAll(ctx context.Context) error {
 	}
 	for _, s := range l.found {
 		l.NoteSynced(s.Config.Name, s.State.LastSeq)
+	}
+	return nil
+}
+
+// stage has the streams of partition p stage their batches in memory.
+func (l *Set) stage(p int) error {
+	if !l.GroupSync() {
+		return nil
+	}
+	var names []string
+	for _, c := range l.StreamsOf(p) {
+		names = append(names, c.Name)
+	}
+	if err := l.Opts.Server.Stage(names...); err != nil {
+		return fmt.Errorf("jetstream: %w", err)
 	}
 	return nil
 }
