@@ -49,6 +49,8 @@ const (
 	// stagingRoom is the free memory without which batches are staged on the disk, in bytes:
 	// more than a batch has, and than containers offer by default.
 	stagingRoom = 512 << 20
+	// stagingLeast is what has to stay free, in bytes; with less, batches go to the disk again.
+	stagingLeast = 64 << 20
 
 	headerBatch = "Nats-Batch-Id"
 )
@@ -87,10 +89,15 @@ var errNoMemory = fmt.Errorf("%s is no file system in memory with %d MiB free th
 func (s *staging) stage(streams []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, err := os.Lstat(s.dir); errors.Is(err, fs.ErrNotExist) {
+		s.dir = "" // as when a system removes what its users have left in memory
+	}
+	free, ok := datadir.FreeMemory(memoryFolder)
+	if !ok || free < stagingLeast || s.dir == "" && free < stagingRoom {
+		s.unlink()
+		return errNoMemory
+	}
 	if s.dir == "" {
-		if free, ok := datadir.FreeMemory(memoryFolder); !ok || free < stagingRoom {
-			return errNoMemory
-		}
 		dir, err := os.MkdirTemp(memoryFolder, stagingName)
 		if err != nil {
 			return errNoMemory
@@ -137,17 +144,24 @@ func (s *staging) end() error {
 	if s.dir == "" {
 		return nil
 	}
+	s.unlink()
+	dir := s.dir
+	s.dir = ""
+	return s.forget(dir)
+}
+
+// unlink has the server stage further batches on the disk.
+func (s *staging) unlink() {
 	for _, stream := range s.staged {
 		_ = os.Remove(filepath.Join(s.streams, stream, "batches")) // gone with its stream
 	}
-	dir := s.dir
-	s.dir, s.staged = "", nil
-	return s.forget(dir)
+	s.staged = nil
 }
 
 // Stage has streams stage their atomic batches in memory from now on, which makes a batch some
 // 2 ms quicker. It has an effect with GroupSync, on a machine with a file system in memory that
-// has room; a stream that does not exist is ignored. Errors are the file system's.
+// has room; a stream that does not exist is ignored. After a batch that the server could not
+// stage, it repairs what is amiss, without streams. Errors are the file system's.
 func (s *Server) Stage(streams ...string) error {
 	if !s.grouped {
 		return nil

@@ -3,7 +3,10 @@ package jetstream_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"iter"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -351,5 +354,33 @@ func TestWhoPublishesLiveRecords(t *testing.T) {
 		nc.Close()
 		outside.Close()
 		srv.Stop()
+	}
+}
+
+// TestAppendsOutliveTheirPlaceInMemory: the system may remove what a user has in memory, as systemd does when
+// the user logs out. Appends of several records go on.
+func TestAppendsOutliveTheirPlaceInMemory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, GroupSync: true})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	head := uint64(0)
+	for range 3 {
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})
+		require.NoError(t, err)
+		place, err := os.ReadFile(filepath.Join(dir, "helixd.staging"))
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Skip("this machine has no file system in memory")
+		}
+		require.NoError(t, err)
+		require.DirExists(t, string(place))
+		require.NoError(t, os.RemoveAll(string(place)))
 	}
 }

@@ -92,6 +92,11 @@ func (l *Link) send(ctx context.Context, messages []*nats.Msg) (uint64, error) {
 		if time.Since(began) > LeaderPatience {
 			return 0, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 		}
+		if l.GroupSync() {
+			if err := l.Opts.Server.Stage(); err != nil { // the place for batches may be gone
+				return 0, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
+			}
+		}
 		if err := l.Rest(ctx, pause); err != nil {
 			return 0, err
 		}

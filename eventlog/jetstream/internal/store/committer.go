@@ -18,8 +18,8 @@ import (
 
 const (
 	// batchFrom is GroupFrom for appends that are atomic batches themselves: a single
-	// server stages a batch in separate files and syncs them, which takes milliseconds
-	// however many records it has.
+	// server stages a batch in a store of its own, which costs the same however many
+	// records it has, and milliseconds if it is on the disk.
 	batchFrom = 2
 	// groupBytes bounds the bytes of a shared batch.
 	groupBytes = 16 << 20
