@@ -121,7 +121,7 @@ func TestServeRefuses(t *testing.T) {
 		"dev for all":  {"dev --listen 127.0.0.1:0 --nats-listen 0.0.0.0:0", "dev lets everybody read"},
 		"a bad flag":   {"serve --durability perhaps --config " + w.config, "--durability: durability: "},
 		"no such file": {"serve --config /nowhere/helix.yaml", "no such file"},
-		"a busy port":  {"dev --listen " + strings.TrimPrefix(busy(t), "http://"), "address already in use"},
+		"a busy port":  {"dev --listen " + strings.TrimPrefix(busy(t), "http://"), "address already in use by helixd (process "},
 	} {
 		cmd := exec.CommandContext(t.Context(), path, strings.Fields(tc.args)...)
 		cmd.Dir = t.TempDir()

@@ -142,4 +142,15 @@ func TestTerminal(t *testing.T) {
 	require.Zero(t, yes.ended())
 	require.Contains(t, yes.seen.String(), "walk is back at "+at)
 	require.NotContains(t, helixd(t, "records", "walk", "--server", d.url), `"Oslo"`)
+
+	chat := onTerminal(t, "chat", "guide", "--session", "talk", "--server", d.url)
+	for _, turn := range [][2]string{
+		{"> ", "How far is it?\n"}, {"Result of get_location {}, as JSON", `{"city":"Rome"}` + "\n"}, {"From there it is a short walk.", "\x04"},
+	} {
+		chat.shows(turn[0])
+		_, err = chat.keys.WriteString(turn[1])
+		require.NoError(t, err)
+	}
+	require.Zero(t, chat.ended())
+	require.Contains(t, chat.seen.String(), "Continue with helixd chat --session talk")
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
@@ -13,6 +17,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/demo"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -94,18 +99,45 @@ func isFree(address string) bool {
 	return true
 }
 
+// invocation is how a shell starts this program again, from the same folder.
+func invocation() string {
+	self, err := os.Executable()
+	if err != nil {
+		return terminal.Word(os.Args[0])
+	}
+	if strings.Contains(filepath.ToSlash(self), "/go-build") { // go run removes it afterwards
+		if _, err := os.Stat("cmd/helixd"); err == nil {
+			return "go run ./cmd/helixd"
+		}
+		return "go run github.com/helixd/helixd/cmd/helixd"
+	}
+	found, err := exec.LookPath("helixd")
+	if err == nil {
+		if found, err = filepath.EvalSymlinks(found); err == nil && found == self {
+			return "helixd"
+		}
+	}
+	return terminal.Word(os.Args[0])
+}
+
 // welcome says what to do next.
 func welcome(d *daemon.Daemon, dataDir, agent string) string {
 	session := fmt.Sprintf("demo-%d", time.Now().Unix())
+	server := ""
+	if d.URL != "http://"+config.DefaultListen {
+		server = " --server " + d.URL
+	}
 	text := fmt.Sprintf(`helixd is ready at %[1]s   (data in %[2]s, durability %[3]s)
 
-Start a run of the demo agent %[4]q:
+Run the demo agent %[4]q, or talk to it:
 
-  curl -s %[1]s/start -d '{"sessionId":"%[5]s","agentType":"%[4]s","message":"What is the weather like?"}'
+  %[6]s run %[4]s 'What is the weather like?' --session %[5]s%[7]s
+  %[6]s chat %[4]s%[7]s
 
-Stream it from its start or, with &fromSequence=N, after N:
+The same with curl: start a run, and stream it from its start or, with &fromSequence=N, after N:
 
-  curl -N '%[1]s/sse?sessionId=%[5]s'
+  curl -s %[1]s/start -d '{"sessionId":"%[5]s-curl","agentType":"%[4]s","message":"What is the weather like?"}'
+  curl -N '%[1]s/sse?sessionId=%[5]s-curl'
 
 See it in a browser, live and at any point of its past:
 
@@ -114,8 +146,8 @@ See it in a browser, live and at any point of its past:
 Look at it:
 
   curl -s %[1]s/chat/%[5]s/snapshot
-  go run ./cmd/helixd records %[5]s --server %[1]s
-`, d.URL, dataDir, d.Info.Durability, agent, session)
+  %[6]s records %[5]s%[7]s
+`, d.URL, dataDir, d.Info.Durability, agent, session, invocation(), server)
 	if d.NATSURL != "" {
 		text += fmt.Sprintf("  nats --server %s sub 'helix.live.>'\n", d.NATSURL)
 	}

@@ -2,6 +2,11 @@
 //
 //	helixd dev                    everything in one process, with demo agents
 //	helixd serve --config FILE    the daemon
+//	helixd run AGENT MESSAGE      start a session, and show its run
+//	helixd chat AGENT             talk to an agent
+//	helixd say, resume            continue a session
+//	helixd approve, deny, answer  answer a call that waits
+//	helixd interrupt, abort       stop a run
 //	helixd tail SESSION           follow a session's stream
 //	helixd sessions               list sessions
 //	helixd runs, usage            runs of all sessions, and what they used (daemon only)

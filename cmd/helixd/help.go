@@ -13,13 +13,14 @@ const helpWidth = 100
 
 const description = `The durable home of AI-agent sessions.
 
-Exit codes: 0: success; 1: a failure, or problems that doctor found; 2: damage that verify found, or doctor could not examine the deployment; 80: an invalid command line.
+Exit codes: 0: success; 1: a failure, or problems that doctor found; 2: damage that verify found, or doctor could not examine the deployment; and an invalid command line; 3 and 4: a run that helixd run showed waits, or was interrupted.
 
 Flags beat the environment (HELIX_LISTEN is the key listen), which beats the file, which beats defaults.`
 
 // groups are how commands are listed.
 var groups = []kong.Group{
-	{Key: "run", Title: "Run:"},
+	{Key: "run", Title: "Start helixd:"},
+	{Key: "talk", Title: "Run agents:"},
 	{Key: "look", Title: "Inspect sessions:"},
 	{Key: "change", Title: "Change sessions:"},
 	{Key: "memories", Title: "Memories:"},
@@ -30,20 +31,29 @@ var groups = []kong.Group{
 var examples = map[string][]string{
 	"dev":              {"helixd dev", "helixd dev --config helix.yaml"},
 	"serve":            {"helixd serve --config helix.yaml", "helixd serve --config helix.yaml --listen 0.0.0.0:8080 --log-format json"},
-	"tail":             {"helixd tail my-session", "helixd tail my-session --from 120 --lines"},
-	"diff":             {"helixd diff my-session 20..80", "helixd diff my-session@80 what-if@80"},
+	"run":              {"helixd run weather 'What is the weather like?'", "helixd run janitor 'Tidy up.' --session tidy-1", "helixd run planner - --json"},
+	"chat":             {"helixd chat weather", "helixd chat --session tidy-1"},
+	"say":              {"helixd say my-session 'And tomorrow?' --follow"},
+	"approve":          {"helixd approve my-session", "helixd approve my-session --call call_0_0 --follow"},
+	"deny":             {"helixd deny my-session --reason 'Too much.'"},
+	"answer":           {`helixd answer my-session '{"lat":55.7,"lon":12.6}'`, "helixd answer my-session --error 'no position'"},
+	"resume":           {"helixd resume my-session", "helixd resume my-session --retry"},
+	"interrupt":        {"helixd interrupt my-session --reason 'wrong order'"},
+	"abort":            {"helixd abort my-session"},
+	"tail":             {"helixd tail my-session", "helixd tail my-session@120 --lines"},
+	"diff":             {"helixd diff my-session@20..80", "helixd diff my-session@80 what-if@80"},
 	"compare":          {"helixd compare my-session what-if", "helixd compare my-session@80 what-if@80 --width 160"},
-	"replay":           {"helixd replay my-session --speed 2", "helixd replay my-session --from 20 --to 80 --speed 0", "helixd replay my-session --verify --config helix.yaml", `helixd replay my-session --from 42 --live --tool-result 'call_1={"ok":false}'`},
+	"replay":           {"helixd replay my-session --speed 2", "helixd replay my-session@20..80 --speed 0", "helixd replay my-session --verify --config helix.yaml", `helixd replay my-session@42 --live --tool-result 'call_1={"ok":false}'`},
 	"sessions":         {"helixd sessions", "helixd sessions --json"},
 	"runs":             {"helixd runs"},
 	"usage":            {"helixd usage"},
 	"search":           {"helixd search weather"},
 	"parked":           {"helixd parked"},
-	"state":            {"helixd state my-session"},
-	"records":          {"helixd records my-session --json", "helixd records my-session --nats nats://127.0.0.1:4222"},
+	"state":            {"helixd state my-session", "helixd state my-session@120"},
+	"records":          {"helixd records my-session --json", "helixd records my-session@120", "helixd records my-session --nats nats://127.0.0.1:4222"},
 	"checkpoints":      {"helixd checkpoints my-session"},
-	"fork":             {"helixd fork my-session --at 120 --as what-if", "helixd fork my-session --message-index 3"},
-	"rollback":         {"helixd rollback my-session --to 120", "helixd rollback my-session --checkpoint cpv1-my-session-s1-t1795270539276-01d2ed --yes"},
+	"fork":             {"helixd fork my-session@120 --as what-if", "helixd fork my-session --message-index 3"},
+	"rollback":         {"helixd rollback my-session@120", "helixd rollback my-session --checkpoint cpv1-my-session-s1-t1795270539276-01d2ed --yes"},
 	"audit":            {"helixd audit my-session", "helixd audit my-session --json"},
 	"append":           {"helixd append my-session chunks.ndjson"},
 	"export":           {"helixd export my-session"},
@@ -70,7 +80,7 @@ var examples = map[string][]string{
 // newParser reads command lines into c.
 func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
 	k, err := kong.New(c, append([]kong.Option{
-		kong.Name("helixd"), kong.Description(description), kong.UsageOnError(), kong.ExplicitGroups(groups),
+		kong.Name("helixd"), kong.Description(description), kong.ExplicitGroups(groups),
 		kong.Vars{"version": "helixd " + version.Current()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
 	}, more...)...)

@@ -44,11 +44,13 @@ func main() {
 	if err != nil {
 		panic(err) // the commands are not well defined
 	}
-	k, err := parser.Parse(os.Args[1:])
-	parser.FatalIfErrorf(err)
+	k, err := parser.Parse(argsOrHelp(os.Args[1:]))
+	if err != nil {
+		os.Exit(misused(os.Stderr, err))
+	}
 	p := &flags.Process{Ctx: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Logs: c.Log}
 	cfg := config.Default()
-	k.FatalIfErrorf(c.Set(cfg))
+	_ = c.Set(cfg) // it is valid, or the parser had refused it
 	p.Log = flags.NewLogger(p.Stderr, cfg.Log)
 	err = k.Run(p)
 	switch {

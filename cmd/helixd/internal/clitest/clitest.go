@@ -61,6 +61,16 @@ func Run[C any](t *testing.T, stdin string, args ...string) (stdout, stderr stri
 // Serve serves a log over HTTP and returns a way to run commands against it.
 func Serve[C any](t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, helixd func(stdin string, args ...string) (string, error)) {
 	t.Helper()
+	log, run := Daemon[C](t, agents...)
+	return log, func(stdin string, args ...string) (string, error) {
+		out, _, err := run(stdin, args...)
+		return out, err
+	}
+}
+
+// Daemon is Serve with what commands print to the standard error.
+func Daemon[C any](t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, helixd func(stdin string, args ...string) (stdout, stderr string, err error)) {
+	t.Helper()
 	log = memory.New()
 	loop, err := engine.New(log, agents, nil)
 	require.NoError(t, err)
@@ -71,9 +81,8 @@ func Serve[C any](t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, he
 	require.NoError(t, err)
 	srv := httptest.NewServer(api)
 	t.Cleanup(srv.Close)
-	return log, func(stdin string, args ...string) (string, error) {
-		out, _, err := Run[C](t, stdin, append(args, "--server", srv.URL+"/", "--token", "t")...)
-		return out, err
+	return log, func(stdin string, args ...string) (string, string, error) {
+		return Run[C](t, stdin, append(args, "--server", srv.URL+"/", "--token", "t")...)
 	}
 }
 

@@ -77,7 +77,7 @@ func Start(ctx context.Context, c *config.Config, agents []agentloop.Agent, open
 func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger) error {
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("listen: %w%s", err, settings.Taken(err, c.Listen, "--listen ADDRESS"))
 	}
 	d.onClose(func() { listener.Close() })
 	if d.certificates, err = openCertificates(c.TLS, log); err != nil {

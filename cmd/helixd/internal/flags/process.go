@@ -1,11 +1,14 @@
 package flags
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 )
 
 // Process is what a command uses of its process.
@@ -16,6 +19,58 @@ type Process struct {
 	Stderr io.Writer
 	Log    *slog.Logger // to stderr
 	Logs   Log          // the flags of Log, for commands that read a configuration
+
+	lines chan string // of Stdin, once Ask has been called
+}
+
+// Ask writes a question to the standard error, and returns the next line of the standard
+// input without the spaces around it. At the end of the input the error is io.EOF.
+func (p *Process) Ask(question string) (string, error) {
+	fmt.Fprint(p.Stderr, question)
+	if p.lines == nil {
+		lines := make(chan string)
+		p.lines = lines
+		go func() { // a read of a terminal can't be ended
+			defer close(lines)
+			for in := bufio.NewScanner(p.Stdin); in.Scan(); {
+				select {
+				case lines <- in.Text():
+				case <-p.Ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			return "", io.EOF
+		}
+		return strings.TrimSpace(line), nil
+	case <-p.Ctx.Done():
+		return "", p.Ctx.Err()
+	}
+}
+
+// Confirm asks a question, and reports whether the answer is yes. No answer is no.
+func (p *Process) Confirm(question string) bool {
+	answer, _ := p.Ask(question + " [y/N] ")
+	return isWord(answer, "yes")
+}
+
+// Decide asks a question until the answer is yes or no.
+func (p *Process) Decide(question string) (yes bool, err error) {
+	for {
+		answer, err := p.Ask(question + " [y/n] ")
+		if yes := isWord(answer, "yes"); err != nil || yes || isWord(answer, "no") {
+			return yes, err
+		}
+	}
+}
+
+// isWord reports whether an answer is a word or its first letter.
+func isWord(answer, word string) bool {
+	return strings.EqualFold(answer, word) || strings.EqualFold(answer, word[:1])
 }
 
 // Open opens a file that a command reads; - is the standard input.
@@ -38,8 +93,14 @@ func (e *exitError) Error() string { return e.text }
 // ExitCode is the code that the process exits with.
 func (e *exitError) ExitCode() int { return e.code }
 
-// ErrDamage reports that a verification has run and found damage or a difference.
-var ErrDamage error = &exitError{2, "problems were found"}
+// Errors with their own exit codes.
+var (
+	// ErrDamage reports that a verification has run and found damage or a difference.
+	ErrDamage error = &exitError{2, "problems were found"}
+	// ErrWaits and ErrStopped report that a run has neither completed nor failed.
+	ErrWaits   error = &exitError{3, "the run waits for an answer"}
+	ErrStopped error = &exitError{4, "the run was interrupted"}
+)
 
 // ExitCode is the code that the process exits with: the error's own, or 1.
 func ExitCode(err error) int {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -41,16 +42,25 @@ type DaemonFlags struct {
 }
 
 // Connect returns the daemon. If the flags are not valid, each request fails.
-func (f DaemonFlags) Connect() *Source {
+func (f DaemonFlags) Connect() *Source { return f.connect(-1) }
+
+// ConnectPatiently is Connect for commands that stay while a daemon restarts: what can be
+// repeated without harm is repeated for about a minute.
+func (f DaemonFlags) ConnectPatiently() *Source { return f.connect(patience) }
+
+// patience is how often a request is repeated: with waits of 1/4 to 30 s.
+const patience = 8
+
+func (f DaemonFlags) connect(retries int) *Source {
 	transport, err := f.Client()
 	u, bad := url.Parse(f.Server)
 	if err == nil && (bad != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		err = fmt.Errorf("%q is not the URL of a daemon, such as http://127.0.0.1:8080", f.Server)
 	}
 	if err != nil {
-		return newSource("http://localhost", "", &http.Client{Transport: unusable{err}})
+		return newSource("http://localhost", "", &http.Client{Transport: unusable{err}}, -1)
 	}
-	return newSource(f.Server, f.Token, transport)
+	return newSource(f.Server, f.Token, transport, retries)
 }
 
 // unusable fails every request.
@@ -65,17 +75,19 @@ type Flags struct {
 }
 
 // Source is a client whose requests a daemon answers, or a server in this process.
-// No request is repeated, and none has a time limit. Call Close when it is used no
+// Unless it is connected patiently, no request is repeated, and none has a time limit. Call Close when it is used no
 // more.
 type Source struct {
 	*client.Client
 	Close func()
 }
 
-func newSource(server, token string, transport *http.Client) *Source {
-	return &Source{Close: func() {}, Client: client.New(server, &client.Options{
-		Token: client.StaticToken(token), HTTPClient: transport, MaxRetries: -1, Idle: math.MaxInt64,
-	})}
+func newSource(server, token string, transport *http.Client, retries int) *Source {
+	o := &client.Options{Token: client.StaticToken(token), HTTPClient: transport, MaxRetries: retries, RetryBase: time.Second / 4}
+	if retries < 0 {
+		o.Idle = math.MaxInt64
+	}
+	return &Source{Close: func() {}, Client: client.New(server, o)}
 }
 
 // Open returns the daemon or, with --nats, a server in this process that reads from
@@ -116,7 +128,7 @@ func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, 
 		_ = server.Serve(pipe)
 	}()
 	transport := &http.Transport{DialContext: pipe.dial}
-	s := newSource("http://localhost", "", &http.Client{Transport: transport})
+	s := newSource("http://localhost", "", &http.Client{Transport: transport}, -1)
 	s.Close = func() {
 		transport.CloseIdleConnections()
 		api.Close()

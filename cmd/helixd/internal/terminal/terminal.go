@@ -124,6 +124,16 @@ func (l *lastByte) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
+// Word is a text as one word of a shell's command line.
+func Word(s string) string {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+,=", r)
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(Printable(s), "'", `'\''`) + "'"
+}
+
 // Clip shortens a text that is longer than so many characters.
 func Clip(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {

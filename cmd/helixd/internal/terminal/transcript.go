@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 )
 
 // MaxShown is how much of a value is shown in words, in characters; --lines
@@ -29,6 +31,8 @@ type Transcript struct {
 	told    map[string]bool   // calls that run not yet, whose arguments were shown
 	open    paragraph
 	breaks  int // line breaks of the paragraph that nothing has followed yet
+	talk    bool
+	said    []projector.Message // of the user, that were not written yet
 	err     error
 }
 
@@ -39,6 +43,42 @@ func NewTranscript(w io.Writer, p Paint, session string) *Transcript {
 	return &Transcript{w: w, paint: p, session: session, names: map[string]string{}, types: map[string]int{}, told: map[string]bool{}}
 }
 
+// NewTalk returns a transcript for a person who takes part: without sequences, and without
+// the steps, checkpoints and state between what is said and done. Of messages, which are no
+// part of a stream, it writes those of the user in their places.
+func NewTalk(messages []projector.Message) func(io.Writer, Paint, string) *Transcript {
+	return func(w io.Writer, p Paint, session string) *Transcript {
+		t := NewTranscript(w, p, session)
+		t.talk = true
+		for _, m := range messages {
+			if m.Role == projector.RoleUser && !m.Hidden() {
+				t.said = append(t.said, m)
+			}
+		}
+		return t
+	}
+}
+
+// say writes what the user has said before a sequence.
+func (t *Transcript) say(before uint64) {
+	for ; len(t.said) > 0 && t.said[0].Sequence < before; t.said = t.said[1:] {
+		t.Close()
+		for _, line := range MessageLines(t.said[0]) {
+			t.print(t.paint.Text(Bold, "> "+line.Text) + "\n")
+		}
+	}
+}
+
+// spoken reports whether a transcript of a talk has a chunk.
+func spoken(c eventlog.Chunk) bool {
+	switch c.(type) {
+	case *eventlog.StepStart, *eventlog.StepEnd, *eventlog.StepDiscarded, *eventlog.CheckpointCreated, *eventlog.StatePatch, *eventlog.CustomEvent,
+		*eventlog.RunPaused, *eventlog.RunResumed:
+		return false
+	}
+	return true
+}
+
 // Show writes an event.
 func (t *Transcript) Show(e Event) error {
 	if e.Type == "chunk" {
@@ -47,10 +87,19 @@ func (t *Transcript) Show(e Event) error {
 			t.line(e.Sequence, Plain, "?", "", printableJSON(e.Chunk))
 			return t.err
 		}
-		t.chunk(e.Sequence, c)
+		t.say(e.Sequence)
+		if !t.talk || spoken(c) {
+			t.chunk(e.Sequence, c)
+		} else if _, step := c.(*eventlog.StepStart); step {
+			t.Close()
+		}
 		return t.err
 	}
 	t.Close()
+	t.say(math.MaxUint64)
+	if t.talk && e.Type != "error" {
+		return t.err
+	}
 	if e.Type == "error" {
 		t.print(t.paint.Text(Red, e.last()) + "\n")
 	} else {
@@ -75,7 +124,13 @@ func (t *Transcript) Close() {
 
 // head begins a line.
 func (t *Transcript) head(seq uint64, s Style, label, agent string) {
-	text := t.paint.Text(Dim, fmt.Sprintf("%8d", seq)) + "  " + t.paint.Text(s, label) + strings.Repeat(" ", max(Indent-10-len(label), 1))
+	text := ""
+	switch {
+	case !t.talk:
+		text = t.paint.Text(Dim, fmt.Sprintf("%8d", seq)) + "  " + t.paint.Text(s, label) + strings.Repeat(" ", max(Indent-10-len(label), 1))
+	case label != "text" && label != "thinking":
+		text = t.paint.Text(s, label) + " "
+	}
 	if name := t.names[agent]; name != "" {
 		text += t.paint.Text(cyan, "["+name+"] ")
 	}
@@ -109,7 +164,10 @@ func (t *Transcript) run(seq uint64, s Style, p paragraph, first, more string) {
 			continue
 		}
 		if t.breaks > 0 {
-			t.print(strings.Repeat("\n", t.breaks) + strings.Repeat(" ", Indent))
+			t.print(strings.Repeat("\n", t.breaks))
+			if !t.talk {
+				t.print(strings.Repeat(" ", Indent))
+			}
 			t.breaks = 0
 		}
 		t.print(t.paint.Text(body, part))
@@ -137,6 +195,9 @@ func (t *Transcript) chunk(seq uint64, c eventlog.Chunk) {
 	case *eventlog.ToolArgStreamEnd:
 		t.Close()
 	case *eventlog.ToolStart:
+		if t.talk && t.told[c.ToolCallID] {
+			break // its arguments were shown
+		}
 		line(blue, "runs", c.ToolName, c.ToolCallID, t.arguments(c.ToolCallID, c.Arguments))
 	case *eventlog.ToolEnd:
 		if c.Error != nil {
@@ -213,6 +274,10 @@ func (t *Transcript) lifecycle(seq uint64, c eventlog.Chunk, line func(s Style, 
 		line(Yellow, "superseded", or(c.Reason))
 	case *eventlog.StreamResync:
 		clear(t.told)
+		if t.talk {
+			line(Yellow, "discarded", fmt.Sprintf("what came after %d (%s)", c.FromSequence, c.Reason))
+			break
+		}
 		line(Yellow, "resync", string(c.Reason)+":", fmt.Sprintf("of what came after %d some was truncated; %d messages are left", c.FromSequence, c.MessageCount))
 	default:
 		raw, err := eventlog.EncodeChunk(c)

@@ -12,7 +12,7 @@ import (
 
 type forkCmd struct {
 	source.DaemonFlags
-	Session      string  `arg:"" help:"Session id."`
+	Session      string  `arg:"" help:"Session id, or SESSION@N: the fork has the past up to sequence N."`
 	At           *uint64 `help:"Sequence up to which the fork has the session's past; without a place it is the head." placeholder:"N" xor:"where"`
 	Checkpoint   string  `help:"Checkpoint at which the fork begins." placeholder:"ID" xor:"where"`
 	MessageIndex *int    `help:"Message after which the fork begins, from 0." placeholder:"N" xor:"where"`
@@ -22,14 +22,21 @@ type forkCmd struct {
 
 // Run makes a session of another one's past.
 func (c forkCmd) Run(p *flags.Process) error {
+	at := source.Point{Session: c.Session, At: c.At}
+	if c.At == nil && c.Checkpoint == "" && c.MessageIndex == nil {
+		var err error
+		if at, err = source.ParsePoint(c.Session); err != nil {
+			return err
+		}
+	}
 	req := client.ForkRequest{Target: client.Target{CheckpointID: c.Checkpoint}, MessageIndex: c.MessageIndex, SessionID: c.As}
-	if c.At != nil {
-		if *c.At == 0 {
+	if at.At != nil {
+		if *at.At == 0 {
 			return fmt.Errorf("--at: there is nothing up to sequence 0")
 		}
-		req.Sequence = *c.At
+		req.Sequence = *at.At
 	}
-	return change(p, c.DaemonFlags, c.Session, "/fork", req, c.JSON, func(done api.Forked) string {
+	return change(p, c.DaemonFlags, at.Session, "/fork", req, c.JSON, func(done api.Forked) string {
 		return fmt.Sprintf("%s is what %s was at %d", terminal.Printable(done.SessionID), terminal.Printable(done.FromSessionID), done.FromSequence)
 	})
 }

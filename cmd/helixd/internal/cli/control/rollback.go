@@ -1,12 +1,9 @@
 package control
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
@@ -17,31 +14,55 @@ import (
 
 type rollbackCmd struct {
 	source.DaemonFlags
-	Session    string `arg:"" help:"Session id."`
-	To         uint64 `help:"Sequence to go back to: what comes after it is discarded." placeholder:"N" xor:"where" required:""`
-	Checkpoint string `help:"Checkpoint to go back to." placeholder:"ID" xor:"where" required:""`
-	Yes        bool   `help:"Don't ask."`
-	JSON       bool   `help:"Print JSON."`
+	Session    string  `arg:"" help:"Session id, or SESSION@N: back to sequence N; what comes after it is discarded."`
+	To         *uint64 `help:"Sequence to go back to, in place of SESSION@N." placeholder:"N" xor:"where"`
+	Checkpoint string  `help:"Checkpoint to go back to." placeholder:"ID" xor:"where"`
+	Yes        bool    `help:"Don't ask."`
+	JSON       bool    `help:"Print JSON."`
 }
 
 var errNotConfirmed = errors.New("nothing was changed; --yes confirms it without a question")
 
+// place returns the session and where it goes back to.
+func (c rollbackCmd) place() (session string, to client.Target, err error) {
+	if c.Checkpoint != "" {
+		return c.Session, client.Target{CheckpointID: c.Checkpoint}, nil
+	}
+	at, err := source.PointOr(c.Session, c.To)
+	switch {
+	case err != nil:
+	case at.At == nil:
+		err = errors.New("name the point to go back to: SESSION@N, --to=N or --checkpoint=ID")
+	case *at.At == 0:
+		err = errors.New("there is nothing up to sequence 0")
+	default:
+		to.Sequence = *at.At
+	}
+	return at.Session, to, err
+}
+
+// Validate makes a bad point a matter of usage.
+func (c rollbackCmd) Validate() error {
+	_, _, err := c.place()
+	return err
+}
+
 // Run takes a session back. What it truncates stays in the log, but there is no
 // way to have it count again: so it asks first.
 func (c rollbackCmd) Run(p *flags.Process) error {
-	if c.To == 0 && c.Checkpoint == "" {
-		return errors.New("--to: there is nothing up to sequence 0")
+	session, to, err := c.place()
+	if err != nil {
+		return err
 	}
 	if !c.Yes {
 		if !terminal.IsTerminal(p.Stdin) {
 			return fmt.Errorf("the standard input is no terminal to ask on: %w", errNotConfirmed)
 		}
-		if !confirmed(p, c.question(p)) {
+		if !p.Confirm(c.question(p, session, to)) {
 			return errNotConfirmed
 		}
 	}
-	to := client.Target{CheckpointID: c.Checkpoint, Sequence: c.To}
-	return change(p, c.DaemonFlags, c.Session, "/rollback", to, c.JSON, func(done api.RolledBack) string {
+	return change(p, c.DaemonFlags, session, "/rollback", to, c.JSON, func(done api.RolledBack) string {
 		if !done.RolledBack {
 			return "there was nothing to take back"
 		}
@@ -50,20 +71,16 @@ func (c rollbackCmd) Run(p *flags.Process) error {
 }
 
 // question says what there is to lose, as far as the caller may see it.
-func (c rollbackCmd) question(p *flags.Process) string {
-	at := c.To
-	if c.Checkpoint != "" {
-		at = c.checkpoint(p)
+func (c rollbackCmd) question(p *flags.Process, session string, to client.Target) string {
+	at, where := to.Sequence, "sequence "+strconv.FormatUint(to.Sequence, 10)
+	if to.CheckpointID != "" {
+		at, where = c.checkpoint(p), to.CheckpointID
 	}
-	where := "sequence " + strconv.FormatUint(at, 10)
-	if c.Checkpoint != "" {
-		where = c.Checkpoint
-	}
-	text := fmt.Sprintf("Take %s back to %s?", c.Session, where)
+	text := fmt.Sprintf("Take %s back to %s?", session, where)
 	if at == 0 {
 		return terminal.Printable(text)
 	}
-	if diff, err := c.Connect().Diff(p.Ctx, c.Session, at, nil); err == nil && diff.To > at {
+	if diff, err := c.Connect().Diff(p.Ctx, session, at, nil); err == nil && diff.To > at {
 		text += fmt.Sprintf(" What came after it, up to %d, is discarded: %s.", diff.To, terminal.Count(len(diff.Messages), "message"))
 	}
 	return terminal.Printable(text)
@@ -84,20 +101,4 @@ func (c rollbackCmd) checkpoint(p *flags.Process) uint64 {
 		offset, more = offset+len(page.Items), page.HasMore && len(page.Items) > 0
 	}
 	return 0
-}
-
-// confirmed asks a question, and reports whether the answer is yes.
-func confirmed(p *flags.Process, question string) bool {
-	fmt.Fprintf(p.Stderr, "%s [y/N] ", question)
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(io.LimitReader(p.Stdin, 100)).ReadString('\n') // no answer is no
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case said := <-answer:
-		return said == "y" || said == "yes"
-	case <-p.Ctx.Done():
-		return false
-	}
 }

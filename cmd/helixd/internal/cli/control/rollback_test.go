@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -39,8 +40,8 @@ func TestForkAndRollback(t *testing.T) {
 		args []string
 		want string
 	}{
-		"the beginning":        {[]string{"rollback", "s", "--to", "0", "--yes"}, "--to: there is nothing up to sequence 0"},
-		"no place":             {[]string{"rollback", "s", "--yes"}, "missing flags: --to=N or --checkpoint=ID"},
+		"the beginning":        {[]string{"rollback", "s", "--to", "0", "--yes"}, "there is nothing up to sequence 0"},
+		"no place":             {[]string{"rollback", "s", "--yes"}, "name the point to go back to: SESSION@N, --to=N or --checkpoint=ID"},
 		"two places":           {[]string{"rollback", "s", "--to", "1", "--checkpoint", "x", "--yes"}, "can't be used together"},
 		"no such checkpoint":   {[]string{"rollback", "s", "--checkpoint", "x", "--yes"}, "(NOT_FOUND)"},
 		"a place ahead":        {[]string{"rollback", "s", "--to", "99", "--yes"}, "(CURSOR_AHEAD)"},
@@ -68,15 +69,13 @@ func TestForkAndRollback(t *testing.T) {
 
 // If a person can be asked, the question says what there is to lose.
 func TestRollbackAsks(t *testing.T) {
-	cmd := func(session string) rollbackCmd {
-		return rollbackCmd{Session: session, DaemonFlags: source.DaemonFlags{Server: "http://127.0.0.1:1"}, To: 3}
-	}
+	cmd := rollbackCmd{DaemonFlags: source.DaemonFlags{Server: "http://127.0.0.1:1"}}
 	p := &flags.Process{Ctx: t.Context(), Stderr: new(bytes.Buffer)}
-	require.Equal(t, "Take s\ufffd[2J back to sequence 3?", cmd("s\x1b[2J").question(p), "a daemon that says nothing")
+	require.Equal(t, "Take s\ufffd[2J back to sequence 3?", cmd.question(p, "s\x1b[2J", client.Target{Sequence: 3}), "a daemon that says nothing")
 	for said, want := range map[string]bool{"y\n": true, "Yes \n": true, "yes": true, "n\n": false, "\n": false, "": false, "yellow\n": false} {
 		var asked bytes.Buffer
 		p := &flags.Process{Ctx: t.Context(), Stdin: strings.NewReader(said), Stderr: &asked}
-		require.Equal(t, want, confirmed(p, "Sure?"), "%q", said)
+		require.Equal(t, want, p.Confirm("Sure?"), "%q", said)
 		require.Equal(t, "Sure? [y/N] ", asked.String())
 	}
 	r, w, err := os.Pipe()
@@ -85,5 +84,5 @@ func TestRollbackAsks(t *testing.T) {
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.False(t, confirmed(&flags.Process{Ctx: ctx, Stdin: r, Stderr: new(bytes.Buffer)}, "Sure?"), "stopped while it waits")
+	require.False(t, (&flags.Process{Ctx: ctx, Stdin: r, Stderr: new(bytes.Buffer)}).Confirm("Sure?"), "stopped while it waits")
 }

@@ -46,13 +46,13 @@ type compareCmd struct {
 func (c compareCmd) Run(p *flags.Process) error {
 	q := url.Values{}
 	for name, text := range map[string]string{"a": c.A, "b": c.B} {
-		m, err := parsePoint(text)
+		m, err := source.ParsePoint(text)
 		if err != nil {
 			return err
 		}
-		q.Set(name, m.session)
-		if m.at != nil {
-			q.Set(name+"At", strconv.FormatUint(*m.at, 10))
+		q.Set(name, m.Session)
+		if m.At != nil {
+			q.Set(name+"At", strconv.FormatUint(*m.At, 10))
 		}
 	}
 	s, err := c.Open(p.Ctx)

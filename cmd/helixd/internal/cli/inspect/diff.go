@@ -19,19 +19,25 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
+// whole is the range of all of a session.
+const whole = ".."
+
 type diffCmd struct {
 	source.Flags
 	terminal.ColorFlags
 	widthFlag
-	Session string `arg:"" help:"Session id; or SESSION@N, a point to compare with another one."`
+	Session string `arg:"" help:"Session id; or SESSION@A..B; or SESSION@N, a point to compare with another one."`
 	Range   string `arg:"" optional:"" default:".." help:"Sequences A..B, by default from the beginning to the head; or the other point, SESSION@N."`
 	All     bool   `help:"Every change of the state, also where it only keeps accounts."`
 }
 
 func (c diffCmd) Run(p *flags.Process) error {
-	from, to, err := parseRange(c.Range)
-	if err != nil && atSequence.MatchString(c.Session) && atSequence.MatchString(c.Range) {
+	from, to, err := source.ParseRange(c.Range)
+	if err != nil && source.IsPoint(c.Session) && source.IsPoint(c.Range) {
 		return compareCmd{Flags: c.Flags, ColorFlags: c.ColorFlags, widthFlag: c.widthFlag, A: c.Session, B: c.Range}.Run(p)
+	}
+	if err == nil && c.Range == whole {
+		c.Session, from, to, err = source.Between(c.Session)
 	}
 	if err != nil {
 		return err

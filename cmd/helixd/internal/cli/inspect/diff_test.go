@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -113,13 +114,13 @@ func TestDiff(t *testing.T) {
 
 func TestMoments(t *testing.T) {
 	n := uint64(10)
-	for text, want := range map[string]point{
-		"s": {session: "s"}, "s@10": {"s", &n}, "a@b": {session: "a@b"}, "a@b@10": {"a@b", &n}, "a@10@": {session: "a@10"}, "a b/é@10": {"a b/é", &n},
+	for text, want := range map[string]source.Point{
+		"s": {Session: "s"}, "s@10": {Session: "s", At: &n}, "a@b": {Session: "a@b"}, "a@b@10": {Session: "a@b", At: &n}, "a@10@": {Session: "a@10"}, "a b/é@10": {Session: "a b/é", At: &n},
 	} {
-		got, err := parsePoint(text)
+		got, err := source.ParsePoint(text)
 		require.NoError(t, err)
 		require.Equal(t, want, got, text)
 	}
-	_, err := parsePoint("s@99999999999999999999")
+	_, err := source.ParsePoint("s@99999999999999999999")
 	require.ErrorContains(t, err, "is no sequence")
 }

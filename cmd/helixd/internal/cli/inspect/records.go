@@ -14,7 +14,7 @@ import (
 
 type recordsCmd struct {
 	source.Flags
-	Session string   `arg:"" help:"Session id."`
+	Session string   `arg:"" help:"Session id; SESSION@N: only the record N; SESSION@A..B: only records after A, up to B."`
 	From    uint64   `help:"Only records after this sequence."`
 	To      *uint64  `help:"Only records up to this sequence." placeholder:"N"`
 	Dead    bool     `help:"Also records that were truncated."`
@@ -27,6 +27,14 @@ type recordsCmd struct {
 }
 
 func (c recordsCmd) Run(p *flags.Process) error {
+	only, err := source.StretchOr(c.Session, c.From, c.To)
+	if err != nil {
+		return err
+	}
+	c.Session, c.From, c.To = only.Session, only.From, only.To
+	if only.Point {
+		c.From, c.To = max(only.From, 1)-1, &only.From
+	}
 	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err

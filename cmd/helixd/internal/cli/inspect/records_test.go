@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 )
 
 // Filters are the daemon's; what it sends to keep a connection is not shown.
@@ -58,8 +59,8 @@ func TestReplayIsStopped(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer srv.Close()
-	from := displayFlags{Flags: source.Flags{ServerFlags: source.ServerFlags{Server: srv.URL}}, Lines: true}
-	for _, replay := range []replayCmd{{displayFlags: from, Session: "s"}, {displayFlags: from, Session: "s", SSE: true}} {
+	from := streamFlags{Flags: source.Flags{ServerFlags: source.ServerFlags{Server: srv.URL}}, StreamFlags: terminal.StreamFlags{Lines: true}}
+	for _, replay := range []replayCmd{{streamFlags: from, Session: "s"}, {streamFlags: from, Session: "s", SSE: true}} {
 		ctx, stop := context.WithCancel(t.Context())
 		p := &flags.Process{Ctx: ctx, Stdout: writerFunc(func(b []byte) (int, error) {
 			stop()

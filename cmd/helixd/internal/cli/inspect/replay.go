@@ -13,8 +13,8 @@ import (
 
 // replayCmd shows a session's stream again, at the pace at which it was recorded.
 type replayCmd struct {
-	displayFlags
-	Session  string        `arg:"" help:"Session id."`
+	streamFlags
+	Session  string        `arg:"" help:"Session id; SESSION@N: only chunks after N, or with --live the fork's place; SESSION@A..B: only chunks after A, up to B."`
 	From     uint64        `help:"Only chunks after this sequence."`
 	To       *uint64       `help:"Only chunks up to this sequence; without it the head." placeholder:"N"`
 	Speed    float64       `help:"How many times as fast as it was recorded; 0: without any pause." default:"1"`
@@ -24,11 +24,25 @@ type replayCmd struct {
 	liveFlags
 }
 
-func (c replayCmd) Run(p *flags.Process) error {
+// chosen is the command with the sequences of SESSION@N or SESSION@A..B in its flags.
+func (c replayCmd) chosen() (replayCmd, error) {
+	only, err := source.StretchOr(c.Session, c.From, c.To)
+	c.Session, c.From, c.To = only.Session, only.From, only.To
+	return c, err
+}
+
+// Validate makes what does not go together a matter of usage.
+func (c replayCmd) Validate() error {
+	c, err := c.chosen()
 	if c.Speed < 0 {
-		return errors.New("--speed must not be negative")
+		err = errors.New("--speed must not be negative")
 	}
-	if err := errors.Join(c.verifyFlags.check(c), c.liveFlags.check(c)); err != nil {
+	return errors.Join(err, c.verifyFlags.check(c), c.liveFlags.check(c))
+}
+
+func (c replayCmd) Run(p *flags.Process) error {
+	c, err := c.chosen()
+	if err != nil {
 		return err
 	}
 	s, err := c.Open(p.Ctx)

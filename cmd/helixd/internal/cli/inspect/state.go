@@ -12,21 +12,25 @@ import (
 
 type stateCmd struct {
 	source.Flags
-	Session string  `arg:"" help:"Session id."`
-	At      *uint64 `help:"Sequence; without it the head."`
+	Session string  `arg:"" help:"Session id, or SESSION@N: as it was at sequence N."`
+	At      *uint64 `help:"Sequence; without one the head."`
 }
 
 func (c stateCmd) Run(p *flags.Process) error {
+	at, err := source.PointOr(c.Session, c.At)
+	if err != nil {
+		return err
+	}
 	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	q := url.Values{}
-	if c.At != nil {
-		q.Set("at", strconv.FormatUint(*c.At, 10))
+	if at.At != nil {
+		q.Set("at", strconv.FormatUint(*at.At, 10))
 	}
-	answer, err := s.Get(p.Ctx, source.Session(c.Session, "/state"), q)
+	answer, err := s.Get(p.Ctx, source.Session(at.Session, "/state"), q)
 	if err != nil {
 		return err
 	}

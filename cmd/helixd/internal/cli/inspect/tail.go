@@ -16,31 +16,34 @@ import (
 	"github.com/helixd/helixd/httpapi/client"
 )
 
-// displayFlags say how a stream is shown.
-type displayFlags struct {
+// streamFlags are of the commands that show a stream.
+type streamFlags struct {
 	source.Flags
-	terminal.ColorFlags
-	Lines bool `help:"One chunk a line, with all that it holds."`
+	terminal.StreamFlags
 }
 
 type tailCmd struct {
-	displayFlags
-	Session string `arg:"" help:"Session id."`
+	streamFlags
+	Session string `arg:"" help:"Session id, or SESSION@N: only chunks after sequence N."`
 	From    uint64 `help:"Only chunks after this sequence."`
 }
 
 func (c tailCmd) Run(p *flags.Process) error {
+	after, err := source.StretchOr(c.Session, c.From, nil)
+	if err != nil {
+		return err
+	}
 	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	answer, err := stream(p.Ctx, s, "/sse", url.Values{"sessionId": {c.Session}, "fromSequence": {strconv.FormatUint(c.From, 10)}})
+	answer, err := stream(p.Ctx, s, "/sse", url.Values{"sessionId": {after.Session}, "fromSequence": {strconv.FormatUint(after.From, 10)}})
 	if err != nil {
 		return err
 	}
 	defer answer.Close()
-	return c.tell(p, answer, c.Session)
+	return c.tell(p, answer, after.Session)
 }
 
 // stream opens a stream of events.
@@ -49,8 +52,8 @@ func stream(ctx context.Context, s *source.Source, path string, q url.Values) (*
 }
 
 // tell prints a stream until its last event.
-func (f displayFlags) tell(p *flags.Process, answer *remotehttp.Response, session string) error {
-	show, done := f.shown(p, session)
+func (f streamFlags) tell(p *flags.Process, answer *remotehttp.Response, session string) error {
+	show, done := f.Shown(p.Stdout, f.JSON, session, terminal.NewTranscript)
 	defer done()
 	var at uint64
 	for raw, err := range answer.RawEvents() {
@@ -73,23 +76,4 @@ func (f displayFlags) tell(p *flags.Process, answer *remotehttp.Response, sessio
 		return p.Ctx.Err()
 	}
 	return fmt.Errorf("the connection was lost; resume with --from %d", at)
-}
-
-// shown returns what shows an event, and what is to be called when no more come.
-func (f displayFlags) shown(p *flags.Process, session string) (show func(terminal.Event) error, done func()) {
-	switch {
-	case f.JSON:
-		w := terminal.JSON(p.Stdout)
-		return func(e terminal.Event) error {
-			_, err := w.Write(append(e.Raw, '\n'))
-			return err
-		}, func() {}
-	case f.Lines:
-		return func(e terminal.Event) error {
-			_, err := fmt.Fprintln(p.Stdout, e.Line())
-			return err
-		}, func() {}
-	}
-	t := terminal.NewTranscript(p.Stdout, f.Paint(p.Stdout), session)
-	return t.Show, t.Close
 }

@@ -18,11 +18,16 @@ type retainCmd struct {
 	MaxBytes       string         `help:"Remove what is oldest until the log and its segments hold no more. Payloads over 256 KiB don't count, and stay." placeholder:"10GiB"`
 }
 
-// Run applies retention to all sessions and prints what was removed.
-func (c retainCmd) Run(p *flags.Process) error {
+// Validate makes nothing to do a matter of usage.
+func (c retainCmd) Validate() error {
 	if c.PurgeOlderThan == nil && c.DropOlderThan == nil && c.MaxBytes == "" {
 		return errors.New("--purge-older-than, --drop-older-than or --max-bytes is needed")
 	}
+	return nil
+}
+
+// Run applies retention to all sessions and prints what was removed.
+func (c retainCmd) Run(p *flags.Process) error {
 	want := map[string]any{}
 	if c.MaxBytes != "" {
 		n, ok := config.ParseBytes(c.MaxBytes)

@@ -1,0 +1,160 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/projector"
+)
+
+type chatCmd struct {
+	watchFlags
+	Agent   string `arg:"" optional:"" help:"Agent type; a session that exists has one."`
+	Session string `help:"Id of the session: one that exists is shown and continued; without it, a new one is chosen." placeholder:"ID"`
+	User    string `help:"Whose the session is."`
+}
+
+// Help is shown by helixd chat --help.
+func (chatCmd) Help() string {
+	return "Each line is a message. A call that needs approval is asked about, and a client's tool asks for its result. " +
+		"The end of the input, Ctrl-D, ends the chat and not the session."
+}
+
+// Validate makes a chat with nobody a matter of usage.
+func (c chatCmd) Validate() error {
+	if c.Agent == "" && c.Session == "" {
+		return errors.New("give the agent, or a session with --session")
+	}
+	return nil
+}
+
+// chat is a conversation in progress.
+type chat struct {
+	chatCmd
+	p    *flags.Process
+	s    *source.Source
+	seen uint64              // the last sequence that was shown
+	runs bool                // the session exists
+	said []projector.Message // of it, when the chat began
+}
+
+func (c chatCmd) Run(p *flags.Process) error {
+	t := &chat{chatCmd: c, p: p, s: c.ConnectPatiently()}
+	if c.Session == "" {
+		t.Session = newSession(c.Agent)
+	} else if past, err := t.s.State(p.Ctx, c.Session); err == nil {
+		t.runs, t.said = true, past.State.Messages
+	} else if e, is := errors.AsType[*client.Error](err); !is || e.Code != api.CodeNotFound || c.Agent == "" {
+		return source.Explained(err)
+	}
+	fmt.Fprintln(p.Stderr, "session", terminal.Printable(t.Session))
+	err := t.talk()
+	if errors.Is(err, io.EOF) {
+		fmt.Fprintf(p.Stderr, "\nContinue with helixd chat --session %s\n", terminal.Word(t.Session))
+		return nil
+	}
+	return err
+}
+
+// talk takes turns until there is an error; the end of the input is io.EOF.
+func (t *chat) talk() error {
+	if t.runs {
+		if err := t.listen(); err != nil {
+			return err
+		}
+	}
+	for {
+		text, err := t.p.Ask("> ")
+		if err != nil {
+			return err
+		}
+		if text == "" {
+			continue
+		}
+		if err := t.say(text); err != nil {
+			return err
+		}
+		if err := t.listen(); err != nil {
+			return err
+		}
+	}
+}
+
+// say sends a message.
+func (t *chat) say(text string) (err error) {
+	if t.runs {
+		_, err = t.s.SendMessage(t.p.Ctx, client.MessageRequest{SessionID: t.Session, Messages: client.Text(text), UserID: t.User})
+	} else {
+		_, err = t.s.Start(t.p.Ctx, client.StartRequest{SessionID: t.Session, AgentType: t.Agent, Messages: client.Text(text), UserID: t.User})
+	}
+	if err != nil {
+		return refusedStart(t.p, t.s, err, t.Session)
+	}
+	t.runs = true
+	return nil
+}
+
+// listen shows the run, and has its calls answered, until it ends or a person leaves a
+// call open.
+func (t *chat) listen() error {
+	for {
+		end, seen, err := t.watch(t.p, t.s, t.Session, t.seen, t.said...)
+		if err != nil {
+			return err
+		}
+		t.seen, t.said = seen, nil
+		stopped, ok := end.(client.EndEvent)
+		if !ok || stopped.Status != remote.StatusPaused {
+			return nil
+		}
+		calls, err := pending(t.p, t.s, t.Session)
+		if err != nil {
+			return err
+		}
+		for _, c := range calls {
+			if answered, err := t.answer(c); err != nil || !answered {
+				return err
+			}
+		}
+		if _, err := t.s.Resume(t.p.Ctx, client.ResumeRequest{SessionID: t.Session}); err != nil {
+			return source.Explained(err)
+		}
+	}
+}
+
+// answer has a person answer a call. An answer that the daemon refuses is asked for again.
+func (t *chat) answer(c api.PendingToolCall) (answered bool, err error) {
+	call := terminal.Spaced(c.ToolName, string(c.Input))
+	for {
+		answer := client.Submission{SessionID: t.Session, ToolCallID: c.ToolCallID, ApprovalID: c.ApprovalID}
+		if isApproval(c) {
+			answer.Kind = eventlog.SubmitApproval
+			if answer.Approved, err = t.p.Decide("Approve " + call + "?"); err != nil {
+				return false, err
+			}
+		} else {
+			text, err := t.p.Ask("Result of " + call + ", as JSON (nothing: leave it open): ")
+			if err != nil || text == "" {
+				return false, err
+			}
+			if answer.Kind, answer.Result = eventlog.SubmitClientResult, json.RawMessage(text); !json.Valid(answer.Result) {
+				answer.Result, _ = json.Marshal(text) // a word is a string
+			}
+		}
+		_, err := t.s.SubmitToolResult(t.p.Ctx, answer)
+		if e, is := errors.AsType[*client.Error](err); is && e.Code == api.CodeInvalidRequest {
+			fmt.Fprintln(t.p.Stderr, source.Explained(err))
+			continue
+		}
+		return err == nil, source.Explained(err)
+	}
+}

@@ -1,0 +1,83 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/client"
+)
+
+type resumeCmd struct {
+	followFlags
+	Session    string `arg:"" help:"Session id."`
+	Checkpoint string `help:"Checkpoint from which it continues; what came after it is discarded." placeholder:"ID"`
+	Retry      bool   `help:"Run a turn again; what came of it is discarded."`
+	Turn       int    `help:"With --retry: which turn, from 1; without it the last one." placeholder:"N"`
+}
+
+// Validate refuses flags that don't go together.
+func (c resumeCmd) Validate() error {
+	switch {
+	case c.Retry && c.Checkpoint != "":
+		return errors.New("--retry and --checkpoint can't be used together")
+	case c.Turn != 0 && !c.Retry:
+		return errors.New("--turn goes with --retry")
+	}
+	return nil
+}
+
+func (c resumeCmd) Run(p *flags.Process) error {
+	r := client.ResumeRequest{SessionID: c.Session, CheckpointID: c.Checkpoint, Turn: c.Turn}
+	switch {
+	case c.Checkpoint != "":
+		r.Mode = eventlog.ModeFromCheckpoint
+	case c.Retry:
+		r.Mode = eventlog.ModeRetry
+	}
+	s := c.ConnectPatiently()
+	after, err := c.head(p, s, c.Session)
+	if err != nil {
+		return err
+	}
+	started, err := s.Resume(p.Ctx, r)
+	if err != nil {
+		return refused(err, c.Session)
+	}
+	return c.done(p, s, c.Session, after, started, started.RunID+" continues "+c.Session)
+}
+
+// stopFlags are of the commands that stop a run.
+type stopFlags struct {
+	source.DaemonFlags
+	Session string `arg:"" help:"Session id."`
+	Reason  string `help:"Why; it is stored."`
+	JSON    bool   `help:"Print JSON."`
+}
+
+type interruptCmd struct{ stopFlags }
+
+func (c interruptCmd) Run(p *flags.Process) error { return c.stop(p, "/interrupt") }
+
+type abortCmd struct{ stopFlags }
+
+func (c abortCmd) Run(p *flags.Process) error { return c.stop(p, "/abort") }
+
+// stop returns when the run has stopped. A session that does not run is left as it is.
+func (c stopFlags) stop(p *flags.Process, path string) error {
+	answer, err := c.Connect().Post(p.Ctx, path, map[string]string{"sessionId": c.Session, "reason": c.Reason})
+	if err != nil {
+		return err
+	}
+	return source.Show(p, c.JSON, answer, func(struct{}) error {
+		status, err := c.Connect().Status(p.Ctx, c.Session)
+		if err != nil {
+			return source.Explained(err)
+		}
+		_, err = fmt.Fprintf(p.Stdout, "%s is %s\n", terminal.Printable(c.Session), terminal.Printable(status.Status))
+		return err
+	})
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package settings
+
+// listenerOn is not known here.
+func listenerOn(string) (name, pid string) { return "", "" }

@@ -1,0 +1,107 @@
+package source
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Point is a session as it was at a sequence.
+type Point struct {
+	Session string
+	At      *uint64 // nil: at its head
+}
+
+// Stretch is a session between two sequences: what comes after From, up to To.
+type Stretch struct {
+	Session string
+	From    uint64
+	To      *uint64 // nil: the head
+	Point   bool    // it was given as SESSION@N, and From is N
+}
+
+var (
+	atSequence  = regexp.MustCompile(`^(.*)@(\d*)$`)
+	atSequences = regexp.MustCompile(`^(.*)@(\d*)\.\.(\d*)$`)
+	sequences   = regexp.MustCompile(`^(\d*)\.\.(\d*)$`)
+)
+
+// IsPoint reports whether a text is SESSION@N.
+func IsPoint(text string) bool { return atSequence.MatchString(text) }
+
+// ParsePoint reads SESSION@N. Without a number it is the head, which an id
+// that itself ends like this needs after it: "a@5@".
+func ParsePoint(text string) (p Point, err error) {
+	parts := atSequence.FindStringSubmatch(text)
+	if parts == nil {
+		return Point{Session: text}, nil
+	}
+	p.Session = parts[1]
+	p.At, err = parseSequence(parts[2])
+	return p, err
+}
+
+// PointOr is ParsePoint for a command that has a flag for the sequence, too. If the flag
+// is given, the text is the session's id, whatever it ends with.
+func PointOr(text string, at *uint64) (Point, error) {
+	if at != nil {
+		return Point{Session: text, At: at}, nil
+	}
+	return ParsePoint(text)
+}
+
+// StretchOr reads SESSION@A..B, of which both sequences may be left out, and SESSION@N, for
+// a command that has flags for the sequences, too. If one of them is given, the text is the
+// session's id, whatever it ends with.
+func StretchOr(text string, from uint64, to *uint64) (Stretch, error) {
+	if from != 0 || to != nil {
+		return Stretch{Session: text, From: from, To: to}, nil
+	}
+	session, after, to, err := Between(text)
+	if after != nil {
+		from = *after
+	}
+	if err != nil || session != text {
+		return Stretch{Session: session, From: from, To: to}, err
+	}
+	p, err := ParsePoint(text)
+	if p.At == nil {
+		return Stretch{Session: p.Session}, err
+	}
+	return Stretch{Session: p.Session, From: *p.At, Point: true}, nil
+}
+
+// Between reads SESSION@A..B, of which both sequences may be left out. Any other text is a
+// session's id.
+func Between(text string) (session string, from, to *uint64, err error) {
+	parts := atSequences.FindStringSubmatch(text)
+	if parts == nil {
+		return text, nil, nil, nil
+	}
+	from, to, err = ParseRange(parts[2] + ".." + parts[3])
+	return parts[1], from, to, err
+}
+
+// ParseRange reads A..B, of which both may be left out.
+func ParseRange(text string) (from, to *uint64, err error) {
+	parts := sequences.FindStringSubmatch(text)
+	if parts == nil {
+		return nil, nil, fmt.Errorf("%q is neither a range of sequences, A..B, nor a point of a session, SESSION@N", text)
+	}
+	if from, err = parseSequence(parts[1]); err != nil {
+		return nil, nil, err
+	}
+	to, err = parseSequence(parts[2])
+	return from, to, err
+}
+
+func parseSequence(text string) (*uint64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no sequence", text)
+	}
+	return &n, nil
+}

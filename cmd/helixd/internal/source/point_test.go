@@ -1,0 +1,27 @@
+package source
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStretches(t *testing.T) {
+	n, zero := uint64(9), uint64(0)
+	for text, want := range map[string]Stretch{
+		"s": {Session: "s"}, "s@9": {Session: "s", From: 9, Point: true}, "s@0": {Session: "s", Point: true}, "s@4..9": {Session: "s", From: 4, To: &n},
+		"s@..9": {Session: "s", To: &n}, "s@4..": {Session: "s", From: 4}, "s@..": {Session: "s"}, "s@9@": {Session: "s@9"}, "a@b@4..9": {Session: "a@b", From: 4, To: &n},
+	} {
+		got, err := StretchOr(text, 0, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, got, text)
+	}
+	got, err := StretchOr("s@4", 3, &n)
+	require.NoError(t, err)
+	require.Equal(t, Stretch{Session: "s@4", From: 3, To: &n}, got, "with the flags, an id is an id")
+	p, err := PointOr("s@4", &zero)
+	require.NoError(t, err)
+	require.Equal(t, Point{"s@4", &zero}, p)
+	_, err = StretchOr("s@1..99999999999999999999", 0, nil)
+	require.ErrorContains(t, err, "is no sequence")
+}
