@@ -3,11 +3,13 @@ package agentloop
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors that callers branch on.
 var (
-	// ErrUnknownAgent: no agent has the type.
+	// ErrUnknownAgent: no agent has the type; an *UnknownAgentError names it and those that
+	// there are.
 	ErrUnknownAgent = errors.New("agentloop: unknown agent type")
 	// ErrAlreadyRunning: the session has a live run, or one that /resume
 	// continues.
@@ -42,6 +44,31 @@ var (
 	// ErrStopping: the loop is being stopped.
 	ErrStopping = errors.New("agentloop: stopping")
 )
+
+// UnknownAgentError is the ErrUnknownAgent of a request.
+type UnknownAgentError struct {
+	AgentType string
+	Known     []string // the types that this node runs, sorted
+}
+
+func (e *UnknownAgentError) Error() string {
+	return fmt.Sprintf("%v %q; %s", ErrUnknownAgent, e.AgentType, e.Advice())
+}
+
+// Is makes the error an ErrUnknownAgent.
+func (e *UnknownAgentError) Is(target error) bool { return target == ErrUnknownAgent }
+
+// Advice lists the agents that there are, the first twenty of many.
+func (e *UnknownAgentError) Advice() string {
+	const most = 20
+	switch n := len(e.Known); {
+	case n == 0:
+		return "this node runs no agents"
+	case n > most:
+		return fmt.Sprintf("known are %s and %d more", strings.Join(e.Known[:most], ", "), n-most)
+	}
+	return "known are " + strings.Join(e.Known, ", ")
+}
 
 // AgentError is one fault of an agent's definition.
 type AgentError struct {

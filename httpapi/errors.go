@@ -67,6 +67,9 @@ var failures = []failure{
 	{is(web.ErrBodyLost, "the body did not arrive whole", nil), 400, api.CodeInvalidRequest},
 
 	{is(eventlog.ErrSessionNotFound, "there is no such session", nil), 404, api.CodeNotFound},
+	{as(func(e *agentloop.UnknownAgentError) (string, any) {
+		return "there is no such agent type; " + e.Advice(), nil
+	}), 404, api.CodeNotFound},
 	{is(agentloop.ErrUnknownAgent, "there is no such agent type", nil), 404, api.CodeNotFound},
 	{is(agentloop.ErrUseResume, "the session's run was interrupted or waits, and can be resumed", "use /resume"), 409, api.CodeAlreadyRunning},
 	{is(agentloop.ErrAlreadyRunning, "the session is running", nil), 409, api.CodeAlreadyRunning},

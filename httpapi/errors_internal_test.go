@@ -45,6 +45,7 @@ func TestErrorTable(t *testing.T) {
 		{web.ErrBodyLost, 400, "INVALID_REQUEST", nil},
 		{eventlog.ErrSessionNotFound, 404, "NOT_FOUND", nil},
 		{agentloop.ErrUnknownAgent, 404, "NOT_FOUND", nil},
+		{&agentloop.UnknownAgentError{AgentType: "x", Known: []string{"a"}}, 404, "NOT_FOUND", nil},
 		{agentloop.ErrUseResume, 409, "ALREADY_RUNNING", "use /resume"},
 		{agentloop.ErrAlreadyRunning, 409, "ALREADY_RUNNING", nil},
 		{agentloop.ErrAlreadyCompleted, 409, "ALREADY_COMPLETED", nil},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
@@ -184,6 +185,29 @@ func (h *Handle) Stream(ctx context.Context, from uint64) eventlog.Stream {
 			h.replay(ctx, t, run, from, yield)
 		}
 	})
+}
+
+// Text yields the text of the run's agent as it comes, without that of its sub-agents, until
+// the run is finished or waits. An error is last. Text that a failure of the model has
+// truncated was yielded before: programs that take it back use [Handle.Stream].
+//
+// Errors: as Stream.
+func (h *Handle) Text(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for c, err := range h.Stream(ctx, 0) {
+			text, ok := c.Chunk.(*eventlog.TextDelta)
+			if err == nil && (!ok || text.AgentID != h.SessionID) {
+				continue
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(text.Delta, nil) {
+				return
+			}
+		}
+	}
 }
 
 // replay yields the records of a run that has ended. It reads from the run's

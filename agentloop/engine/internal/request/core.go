@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/admission"
@@ -42,26 +44,28 @@ func Begun(session, run string) Started {
 	return Started{SessionID: session, StreamID: session, RunID: run}
 }
 
-// Hosted returns ErrUnknownAgent if no node runs the agent.
+// Hosted returns an UnknownAgentError if no node runs the agent.
 func (c *Core) Hosted(ctx context.Context, agentType string) error {
 	_, err := c.InitialState(ctx, agentType)
 	return err
 }
 
 // InitialState returns the initial state of an agent that some node hosts, or
-// ErrUnknownAgent.
+// an UnknownAgentError.
 func (c *Core) InitialState(ctx context.Context, agentType string) (state json.RawMessage, err error) {
 	if def := c.Agents.Defs()[agentType]; def != nil {
 		return def.InitialState, nil
 	}
-	if c.Worklist == nil || agentType == "" {
-		return nil, agentloop.ErrUnknownAgent
+	hosted := false
+	if c.Worklist != nil && agentType != "" {
+		if state, hosted, err = c.Worklist.Agent(ctx, agentType); err != nil {
+			return nil, err
+		}
 	}
-	state, hosted, err := c.Worklist.Agent(ctx, agentType)
-	if err == nil && !hosted {
-		err = agentloop.ErrUnknownAgent
+	if !hosted {
+		return nil, &agentloop.UnknownAgentError{AgentType: agentType, Known: slices.Sorted(maps.Keys(c.Agents.Defs()))}
 	}
-	return state, err
+	return state, nil
 }
 
 // DispatchAsked is Dispatch for a tree that is on the work list only if it has a

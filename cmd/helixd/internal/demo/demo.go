@@ -21,6 +21,7 @@ const Agent = "weather"
 func Agents() []agentloop.Agent {
 	opts := &scripted.Options{Name: "scripted-demo", Delay: demoDelay}
 	return append([]agentloop.Agent{
+		storyAgent(),
 		{
 			Name:         Agent,
 			Description:  "Thinks, calls two tools at once, keeps notes in its state, and answers.",
