@@ -82,7 +82,7 @@ func (c devCmd) Run(p *flags.Process) error {
 			return next, agents, err
 		})
 	}
-	agent := demo.Agent
+	agent := demo.Story
 	if len(agents) > 0 && c.Config != "" {
 		agent = agents[0].Name
 	}
@@ -129,14 +129,18 @@ func welcome(d *daemon.Daemon, dataDir, agent string) string {
 	}
 	text := fmt.Sprintf(`helixd is ready at %[1]s   (data in %[2]s, durability %[3]s)
 
-Run the demo agent %[4]q, or talk to it:
+Run the agent %[4]q, or talk to it:
 
-  %[6]s run %[4]s 'What is the weather like?' --session %[5]s%[7]s
+  %[6]s run %[4]s 'Tell me a story.' --session %[5]s%[7]s
   %[6]s chat %[4]s%[7]s
+
+In the middle of a sentence, kill this daemon from another terminal, and start it again: the run goes on, and the reader too.
+
+  kill -9 %[8]d
 
 The same with curl: start a run, and stream it from its start or, with &fromSequence=N, after N:
 
-  curl -s %[1]s/start -d '{"sessionId":"%[5]s-curl","agentType":"%[4]s","message":"What is the weather like?"}'
+  curl -s %[1]s/start -d '{"sessionId":"%[5]s-curl","agentType":"%[4]s","message":"Tell me a story."}'
   curl -N '%[1]s/sse?sessionId=%[5]s-curl'
 
 See it in a browser, live and at any point of its past:
@@ -147,7 +151,7 @@ Look at it:
 
   curl -s %[1]s/chat/%[5]s/snapshot
   %[6]s records %[5]s%[7]s
-`, d.URL, dataDir, d.Info.Durability, agent, session, invocation(), server)
+`, d.URL, dataDir, d.Info.Durability, agent, session, invocation(), server, os.Getpid())
 	if d.NATSURL != "" {
 		text += fmt.Sprintf("  nats --server %s sub 'helix.live.>'\n", d.NATSURL)
 	}
