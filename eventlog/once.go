@@ -78,7 +78,7 @@ func appendOrFind(ctx context.Context, log Log, session string, expected uint64,
 		default:
 			return 0, false, &ConflictError{Head: first.Sequence}
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := Sleep(ctx, pause); err != nil {
 			return 0, false, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
 	}
@@ -92,7 +92,11 @@ func firstAfter(ctx context.Context, log Log, session string, n uint64) (Record,
 	return Record{}, nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d. If ctx ends first, it returns the cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

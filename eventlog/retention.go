@@ -71,5 +71,5 @@ const maxYield = 50 * time.Millisecond
 // Yield pauses maintenance for as long as the step that has just ended took, at most
 // 50 ms: appends have priority.
 func Yield(ctx context.Context, began time.Time) {
-	_ = sleep(ctx, min(time.Since(began), maxYield)) // the caller checks ctx
+	_ = Sleep(ctx, min(time.Since(began), maxYield)) // the caller checks ctx
 }

@@ -84,10 +84,8 @@ func (m *Manager) saveWhenTaken(ctx context.Context, d Draft) (readmodel.Memory,
 		if !passes(err) {
 			return memory, err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return memory, context.Cause(ctx)
+		if err := eventlog.Sleep(ctx, pause); err != nil {
+			return memory, err
 		}
 	}
 }

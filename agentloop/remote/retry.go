@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // maxDelay is the longest wait between two attempts that is not the server's
@@ -59,12 +61,8 @@ func backoff(base time.Duration, n int) time.Duration {
 // pause waits before a further attempt. If ctx ends meanwhile, the error is
 // its cause, and its text also has what the last attempt failed with.
 func pause(ctx context.Context, d time.Duration, last error) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w, after %v", context.Cause(ctx), last)
+	if err := eventlog.Sleep(ctx, d); err != nil {
+		return fmt.Errorf("%w, after %v", err, last)
 	}
+	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 const (
@@ -34,7 +36,7 @@ func (l *Worklist) Serve(loop Loop) error {
 	l.heard = time.Now()
 	l.mu.Unlock()
 	l.publish(stateHello)
-	if err := pause(l.ctx, askTimeout); err != nil {
+	if err := eventlog.Sleep(l.ctx, askTimeout); err != nil {
 		return err
 	}
 	l.lookSoon()
@@ -170,7 +172,7 @@ func (l *Worklist) lookAgain(what string, err error) {
 	l.opts.Logger.Warn(what, "error", err)
 	wait := l.patience(retryPause, scanEvery)
 	l.failures.Add(1)
-	if pause(l.ctx, wait) == nil {
+	if eventlog.Sleep(l.ctx, wait) == nil {
 		l.lookSoon()
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // unheld returns those that no other live node holds.
@@ -42,7 +44,7 @@ func (l *Worklist) unheld(trees []tree) []tree {
 // the list's entries.
 func (l *Worklist) offer(trees []tree, now time.Time) {
 	for i, t := range trees {
-		if i%offers == offers-1 && pause(l.ctx, offerPause) != nil {
+		if i%offers == offers-1 && eventlog.Sleep(l.ctx, offerPause) != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(l.ctx, tryTimeout)

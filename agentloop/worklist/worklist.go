@@ -205,7 +205,7 @@ func (l *Worklist) patiently(ctx context.Context, try func(context.Context) erro
 		if err == nil || answered && refused.Code != http.StatusServiceUnavailable || ctx.Err() != nil || l.nc.IsClosed() {
 			return err
 		}
-		if perr := pause(ctx, retryPause); perr != nil {
+		if perr := eventlog.Sleep(ctx, retryPause); perr != nil {
 			return err
 		}
 	}
@@ -230,15 +230,4 @@ func treeOf(subject string) (t tree, ok bool) {
 	}
 	t.session, ok = layout.Untoken(session)
 	return t, ok
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -88,10 +88,8 @@ func (p *projection) insist(ctx context.Context, root string) error {
 		case try == loadTries:
 			return err
 		}
-		select {
-		case <-time.After(time.Duration(try) * loadPause):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", errAway, context.Cause(ctx))
+		if err := eventlog.Sleep(ctx, time.Duration(try)*loadPause); err != nil {
+			return fmt.Errorf("%w: %w", errAway, err)
 		}
 	}
 }

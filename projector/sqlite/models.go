@@ -166,9 +166,7 @@ func (m *Models) run(ctx context.Context) {
 		if time.Since(began) > retryMost {
 			wait = retryLeast
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if eventlog.Sleep(ctx, wait) != nil {
 			return
 		}
 		wait = min(2*wait, retryMost)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // MinRate is the least rate of a backup, in bytes a second.
@@ -36,12 +38,5 @@ func (p *pace) spend(ctx context.Context, n int) error {
 		p.free = oldest
 	}
 	p.free = p.free.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
-	wait := time.NewTimer(p.free.Sub(now))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return eventlog.Sleep(ctx, p.free.Sub(now))
 }

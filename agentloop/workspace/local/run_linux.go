@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // job is the supervisor's order about a command.
@@ -158,12 +159,7 @@ func (s stopped) Error() string { return "ended: " + string(s) }
 // time, at most.
 func watchQuota(ctx context.Context, over func(context.Context) bool, end context.CancelCauseFunc) {
 	pause := quotaEvery
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+	for eventlog.Sleep(ctx, pause) == nil {
 		began := time.Now()
 		if over(ctx) {
 			end(stopped(stoppedQuota))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
+	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
@@ -250,11 +251,6 @@ func (p *Provider) overwrite(ctx context.Context, sequence uint64) error {
 			return err
 		}
 	}
-	pause := time.NewTimer(min(time.Since(began), longestPause))
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done(): // the next one returns the error
-	}
+	_ = eventlog.Sleep(ctx, min(time.Since(began), longestPause)) // the next one returns the error
 	return nil
 }

@@ -163,7 +163,7 @@ func (p *pace) wait(ctx context.Context, at time.Time) error {
 	}
 	pause := float64(at.Sub(p.before)) / p.speed
 	p.before, p.due = at, p.due.Add(time.Duration(min(max(pause, 0), float64(p.most))))
-	if err := sleep(ctx, p.due.Sub(now)); err != nil {
+	if err := eventlog.Sleep(ctx, p.due.Sub(now)); err != nil {
 		return err
 	}
 	if time.Since(p.looked) < replayLook {
@@ -172,19 +172,4 @@ func (p *pace) wait(ctx context.Context, at time.Time) error {
 	p.looked = time.Now()
 	_, err := p.log.Head(ctx, p.session)
 	return err
-}
-
-// sleep waits for d. If ctx ends first, it returns the cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -44,7 +44,7 @@ func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
 // awaitDeadline ends a call that has waited for a sub-agent for too long: one
 // that the call has made is stopped, another one continues.
 func (t *task) awaitDeadline(ctx context.Context, e decide.AwaitDeadline) error {
-	if err := wait(ctx, time.Duration(e.At-t.host.Millis())*time.Millisecond); err != nil {
+	if err := eventlog.Sleep(ctx, time.Duration(e.At-t.host.Millis())*time.Millisecond); err != nil {
 		return err
 	}
 	c := t.newCall(e.StepID, e.Call)

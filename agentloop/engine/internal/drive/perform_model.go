@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/conversation"
@@ -21,7 +20,7 @@ import (
 
 // callModel asks for one answer, streams it into the log and records it.
 func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
-	if err := wait(ctx, e.After); err != nil {
+	if err := eventlog.Sleep(ctx, e.After); err != nil {
 		return err
 	}
 	t.beforeModel(ctx, e)
@@ -127,20 +126,6 @@ func (t *task) modelFailed(ctx context.Context, e decide.CallModel, failure *mod
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Attempt: attempt,
 		Error: failure.Message, Code: failure.Code, Retryable: failure.Retryable, FactBase: t.factBase(),
 	}))
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // attempt is the number of a model call's next try, from 1.

@@ -48,7 +48,7 @@ func (l *Link) Pause(ctx context.Context) bool {
 	if l.Opts.Hook != nil { // the hook orders the requests
 		return ctx.Err() == nil
 	}
-	return pause(ctx)
+	return eventlog.Sleep(ctx, readPause) == nil
 }
 
 // Lock locks mu, which another operation may hold that the hook has stopped.
@@ -66,17 +66,6 @@ func (l *Link) Lock(ctx context.Context, mu *sync.Mutex) {
 func (l *Link) Yield(ctx context.Context, began time.Time) {
 	if l.Opts.Hook == nil {
 		eventlog.Yield(ctx, began)
-	}
-}
-
-func pause(ctx context.Context) bool {
-	t := time.NewTimer(readPause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 const (
@@ -55,9 +57,7 @@ func Settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) e
 		if err == nil || !IsUnsettled(err) {
 			return err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if eventlog.Sleep(ctx, wait) != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
@@ -17,11 +16,7 @@ func (l *Store) endsBefore(ctx context.Context, session string, seq uint64) bool
 	if l.Opts.Replicas <= 1 {
 		return true
 	}
-	t := time.NewTimer(link.NewsTime)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+	if eventlog.Sleep(ctx, link.NewsTime) != nil {
 		return false
 	}
 	head, _, err := l.HeadPlace(ctx, session)

@@ -9,6 +9,7 @@ import (
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
@@ -112,11 +113,6 @@ func (l *Set) Overwrite(ctx context.Context, stream string, seq uint64) error {
 	if err := l.SecureDelete(ctx, stream, seq); err != nil {
 		return err
 	}
-	pause := time.NewTimer(min(time.Since(began), longestPause))
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done(): // the next call returns the error
-	}
+	_ = eventlog.Sleep(ctx, min(time.Since(began), longestPause)) // the next call returns the error
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // healthyCmd asks a daemon once whether it takes work. It is what a
@@ -36,10 +37,8 @@ func (c healthyCmd) Run(p *flags.Process) error {
 		if time.Until(deadline) < healthyEvery {
 			return err
 		}
-		select {
-		case <-p.Ctx.Done():
+		if eventlog.Sleep(p.Ctx, healthyEvery) != nil {
 			return errors.New("interrupted") // which is no success
-		case <-time.After(healthyEvery):
 		}
 	}
 }
