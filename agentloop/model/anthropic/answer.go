@@ -19,7 +19,7 @@ type answer struct {
 	blocks  map[int64]*block
 	calls   int  // begun so far
 	inText  bool // a text grows
-	sources sources
+	sources provider.Sources
 	reason  sdk.StopReason
 	usage   counts
 }
@@ -70,7 +70,7 @@ func (a *answer) event(e sdk.MessageStreamEventUnion) error {
 
 // end closes the answer.
 func (a *answer) end() (model.Answer, error) {
-	if err := a.sources.flush(a.emit); err != nil {
+	if err := a.sources.Flush(a.emit); err != nil {
 		return model.Answer{}, err
 	}
 	return model.Answer{Model: a.name, StopReason: a.stopReason(), Usage: a.usage.total()}, nil

@@ -61,7 +61,7 @@ func (a *answer) delta(index int64, d sdk.MessageStreamEventUnionDelta) error {
 	case "signature_delta":
 		b.signature += d.Signature
 	case "citations_delta":
-		a.sources.add(d.Citation)
+		a.sources.Add(citation(d.Citation))
 	case "input_json_delta":
 		if b.kind != "tool_use" || d.PartialJSON == "" {
 			return nil
@@ -122,5 +122,5 @@ func (a *answer) endText() error {
 			return err
 		}
 	}
-	return a.sources.flush(a.emit)
+	return a.sources.Flush(a.emit)
 }

@@ -9,24 +9,6 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// sources are what an answer cites: each once, after the text that cites it.
-type sources struct {
-	known   map[string]bool
-	waiting []model.Source
-}
-
-func (s *sources) add(c sdk.CitationsDeltaCitationUnion) {
-	key, source := citation(c)
-	if key == "" || s.known[key] {
-		return
-	}
-	if s.known == nil {
-		s.known = make(map[string]bool)
-	}
-	s.known[key] = true
-	s.waiting = append(s.waiting, source)
-}
-
 // citation is what a citation is of, and a key by which it is known again.
 func citation(c sdk.CitationsDeltaCitationUnion) (key string, _ model.Source) {
 	document := func(mediaType string) (string, model.Source) {
@@ -45,14 +27,4 @@ func citation(c sdk.CitationsDeltaCitationUnion) (key string, _ model.Source) {
 		return document("text/plain")
 	}
 	return "", model.Source{}
-}
-
-func (s *sources) flush(emit func(model.Event) error) error {
-	for _, source := range s.waiting {
-		if err := emit(source); err != nil {
-			return err
-		}
-	}
-	s.waiting = nil
-	return nil
 }

@@ -20,7 +20,7 @@ type answer struct {
 	items      map[int64]*item
 	calls      int  // begun so far
 	grows      bool // text or reasoning grows
-	sources    sources
+	sources    provider.Sources
 	refused    bool
 	over       bool
 	incomplete string // why it is, if it is
@@ -52,7 +52,7 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 			a.incomplete = e.Response.IncompleteDetails.Reason
 		}
 		a.over = true
-		return true, a.sources.flush(a.emit)
+		return true, a.sources.Flush(a.emit)
 	}
 	return false, a.event(e)
 }
@@ -86,7 +86,7 @@ func (a *answer) event(e responses.ResponseStreamEventUnion) error {
 		a.refused = true
 		return a.text(a.item(e.OutputIndex), e.Delta)
 	case "response.output_text.annotation.added":
-		a.sources.add(citation{e.Annotation.Type, e.Annotation.URL, e.Annotation.Title, e.Annotation.FileID, e.Annotation.Filename})
+		a.sources.Add(citation{e.Annotation.Type, e.Annotation.URL, e.Annotation.Title, e.Annotation.FileID, e.Annotation.Filename}.source())
 	case "response.function_call_arguments.delta":
 		return a.arguments(a.items[e.OutputIndex], e.Delta)
 	}

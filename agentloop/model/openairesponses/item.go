@@ -94,7 +94,7 @@ func (a *answer) finishMessage(it *item, i responses.ResponseOutputItemUnion) er
 			}
 		}
 		for _, n := range c.Annotations {
-			a.sources.add(citation{n.Type, n.URL, n.Title, n.FileID, n.Filename})
+			a.sources.Add(citation{n.Type, n.URL, n.Title, n.FileID, n.Filename}.source())
 		}
 	}
 	var data json.RawMessage
@@ -104,7 +104,7 @@ func (a *answer) finishMessage(it *item, i responses.ResponseOutputItemUnion) er
 	if err := a.endPart(data); err != nil {
 		return err
 	}
-	return a.sources.flush(a.emit)
+	return a.sources.Flush(a.emit)
 }
 
 func (a *answer) finishReasoning(it *item, i responses.ResponseOutputItemUnion) error {

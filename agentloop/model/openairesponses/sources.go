@@ -6,17 +6,12 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// sources are what an answer cites: each once, after the text that cites it.
-type sources struct {
-	known   map[string]bool
-	waiting []model.Source
-}
-
 // citation is an annotation of a text.
 type citation struct{ kind, url, title, fileID, filename string }
 
-func (s *sources) add(c citation) {
-	var source model.Source
+// source returns what the annotation cites, and a key by which it is known again; empty:
+// nothing.
+func (c citation) source() (key string, source model.Source) {
 	switch c.kind {
 	case "url_citation":
 		source = model.Source{URL: c.url, Title: c.title}
@@ -25,23 +20,8 @@ func (s *sources) add(c citation) {
 	case "file_path":
 		source = model.Source{MediaType: "application/octet-stream", Title: c.fileID}
 	}
-	key := cmp.Or(c.url, c.fileID)
-	if source == (model.Source{}) || key == "" || s.known[key] {
-		return
+	if source != (model.Source{}) {
+		key = cmp.Or(c.url, c.fileID)
 	}
-	if s.known == nil {
-		s.known = make(map[string]bool)
-	}
-	s.known[key] = true
-	s.waiting = append(s.waiting, source)
-}
-
-func (s *sources) flush(emit func(model.Event) error) error {
-	for _, source := range s.waiting {
-		if err := emit(source); err != nil {
-			return err
-		}
-	}
-	s.waiting = nil
-	return nil
+	return key, source
 }
