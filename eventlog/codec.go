@@ -153,8 +153,8 @@ func encode(typ string, v any) ([]byte, error) {
 	return raw, checkDepth(typ, raw)
 }
 
-// marshalPlain is json.Marshal without HTML escapes.
-func marshalPlain(v any) ([]byte, error) { return appendPlain("", v) }
+// Marshal is json.Marshal without HTML escapes: text is stored and shown as it is.
+func Marshal(v any) ([]byte, error) { return appendPlain("", v) }
 
 // plainEncoder is an encoder without HTML escapes and what it writes to.
 type plainEncoder struct {
@@ -172,7 +172,7 @@ var plainEncoders = sync.Pool{New: func() any {
 // maxPooledBytes bounds the memory of an encoder that is kept.
 const maxPooledBytes = 64 << 10
 
-// appendPlain is marshalPlain with something else in place of an object's brace.
+// appendPlain is Marshal with something else in place of an object's brace.
 func appendPlain(front string, v any) ([]byte, error) {
 	p := plainEncoders.Get().(*plainEncoder)
 	defer func() {

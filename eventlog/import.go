@@ -298,7 +298,7 @@ func (im *importer) verify() error {
 
 // addEntry adds an entry's envelope and payload to a sum.
 func addEntry(sum hash.Hash, e Entry) {
-	envelope, _ := marshalPlain(e.Envelope) // of strings and numbers
+	envelope, _ := Marshal(e.Envelope) // of strings and numbers
 	sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(envelope))))
 	sum.Write(envelope)
 	sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(e.Payload))))

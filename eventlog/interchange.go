@@ -53,7 +53,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if j.Base64 != nil && *j.Base64 == nil {
 		j.Base64 = &[]byte{}
 	}
-	return marshalPlain(j)
+	return Marshal(j)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, the payload byte for byte. It is

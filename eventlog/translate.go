@@ -102,7 +102,7 @@ func (t translator) ranges(value json.RawMessage) (json.RawMessage, error) {
 		}
 		left = append(left, item)
 	}
-	return marshalPlain(left)
+	return Marshal(left)
 }
 
 // mapNumber maps a sequence; null, which is none, stays.
@@ -128,7 +128,7 @@ func rewriteObject(raw []byte, member func(name string, value json.RawMessage) (
 			return err
 		}
 		changed = changed || !bytes.Equal(next, value)
-		key, err := marshalPlain(name)
+		key, err := Marshal(name)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package projector
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -52,13 +51,10 @@ func ForkState(t *Tree, id string, edits ...Edit) (json.RawMessage, error) {
 		}
 		fork.Children[c.SessionID] = c
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(&fork); err != nil {
+	if raw, err = eventlog.Marshal(&fork); err != nil {
 		return nil, fmt.Errorf("projector: fork: %w", err)
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	return raw, nil
 }
 
 // fork turns a session into one of a fork.

@@ -1,7 +1,6 @@
 package projector
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -62,13 +61,11 @@ func RestoreAt(t *Tree) (json.RawMessage, error) {
 			Workspace: w.Snapshot, WorkspaceDirty: w.Dirty,
 		}
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(at); err != nil {
+	raw, err := eventlog.Marshal(at)
+	if err != nil {
 		return nil, fmt.Errorf("projector: restore: %w", err)
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	return raw, nil
 }
 
 // rollBack makes the tree's content that of the record f.AfterSequence:

@@ -32,11 +32,7 @@ func TranslateRestore(f *eventlog.Truncated, seqs *eventlog.Sequences) (json.Raw
 		s.translate(seqs)
 		at.Sessions[id] = s
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(at)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+	return eventlog.Marshal(at)
 }
 
 func (at *sessionAt) translate(seqs *eventlog.Sequences) {

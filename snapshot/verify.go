@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
 )
 
 // Verify folds a session again and reports to found the saved folds that differ from the
@@ -142,14 +142,14 @@ func sameState(fresh, read *projector.Tree, saved *Saved) (bool, error) {
 		return err == nil, err
 	}
 	if saved.Form == JSON {
-		return sameJSON(again.State, saved.State), nil
+		return jsondoc.Same(again.State, saved.State), nil
 	}
 	a, err := json.Marshal(fresh)
 	if err != nil {
 		return false, err
 	}
 	b, err := json.Marshal(read)
-	return err == nil && sameJSON(a, b), err
+	return err == nil && jsondoc.Same(a, b), err
 }
 
 // end reports the folds that are ahead of the log.
@@ -167,19 +167,4 @@ func (v *verification) end(log eventlog.Log) error {
 		v.tell(eventlog.FoundEndLost, v.head+1, "a fold was saved up to %d, the log ends at %d", ahead, head)
 	}
 	return nil
-}
-
-func sameJSON(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	decode := func(raw []byte) (v any, err error) {
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.UseNumber()
-		err = d.Decode(&v)
-		return v, err
-	}
-	x, errX := decode(a)
-	y, errY := decode(b)
-	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
@@ -17,19 +16,10 @@ type StateAt struct {
 
 // MarshalJSON adds to the fold what follows from it: see [projector.State].
 func (s StateAt) MarshalJSON() ([]byte, error) {
-	return encode(struct {
+	return eventlog.Marshal(struct {
 		Sequence uint64          `json:"sequence"`
 		State    projector.State `json:"state"`
 	}{s.Sequence, projector.StateOf(s.State)})
-}
-
-// encode is json.Marshal without HTML escapes: stored text is shown as it is.
-func encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
 // Spent is what a session's tree has used and how long it took.

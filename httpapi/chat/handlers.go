@@ -119,7 +119,7 @@ func inSession(o *web.Object, session string) {
 	if o.Has("sessionId") && o.Text("sessionId") != session {
 		o.Fail("sessionId", "is not the path's")
 	}
-	o.Members["sessionId"], _ = web.Marshal(session)
+	o.Members["sessionId"], _ = eventlog.Marshal(session)
 }
 
 // Interrupt and Abort answer POST /chat/{id}/interrupt and /abort: as

@@ -59,7 +59,7 @@ func mergedMetadata(o *web.Object, request json.RawMessage) json.RawMessage {
 	if all == nil {
 		return nil
 	}
-	merged, err := web.Marshal(all)
+	merged, err := eventlog.Marshal(all)
 	if err != nil {
 		o.Fail("metadata", "must be an object")
 	}

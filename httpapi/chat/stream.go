@@ -274,7 +274,7 @@ func metadata(of func(agentID string) any, agent string) json.RawMessage {
 	if of == nil {
 		return nil
 	}
-	raw, err := web.Marshal(of(agent))
+	raw, err := eventlog.Marshal(of(agent))
 	if err != nil || string(raw) == "null" {
 		return nil
 	}

@@ -1,9 +1,7 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,15 +34,11 @@ func get(route string, query url.Values) request {
 }
 
 func post(route string, safe bool, body any) request {
-	k := request{Request: remotehttp.Request{Method: http.MethodPost, Route: route}, safe: safe}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // what is stored stays as it was given
-	if enc.Encode(body) != nil {
-		k.err = errors.New("client: the request can't be encoded as JSON")
+	raw, err := eventlog.Marshal(body)
+	if err != nil {
+		err = errors.New("client: the request can't be encoded as JSON")
 	}
-	k.Body = buf.Bytes()
-	return k
+	return request{Request: remotehttp.Request{Method: http.MethodPost, Route: route, Body: raw}, safe: safe, err: err}
 }
 
 // of puts the route of a call below a session. Every byte of its id that means

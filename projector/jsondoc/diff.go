@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -133,4 +134,21 @@ func (d *differ) arrays(a, b []byte) error {
 		k = after(b, y.to)
 	}
 	return nil
+}
+
+// Same reports whether two JSON texts have the same value. Numbers are the same only if
+// they are written alike.
+func Same(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var values [2]any
+	for i, raw := range [][]byte{a, b} {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if d.Decode(&values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
 }

@@ -1,7 +1,6 @@
 package textstream
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
@@ -89,11 +88,6 @@ type (
 // encode returns a part as one line of JSON without HTML escapes, or nil of
 // what is none.
 func encode(part any) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(part) != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	raw, _ := eventlog.Marshal(part)
+	return raw
 }

@@ -1,7 +1,6 @@
 package uimessage
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
@@ -97,13 +96,11 @@ func annotationData(a projector.Annotation) Part {
 	return *d
 }
 
-// encode is json.Marshal without HTML escapes, for what can be encoded.
+// encode is eventlog.Marshal for what can be encoded.
 func encode(v any) json.RawMessage {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
+	raw, err := eventlog.Marshal(v)
+	if err != nil {
 		return json.RawMessage("null") // a stored payload that is not JSON
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	return raw
 }

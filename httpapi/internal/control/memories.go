@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector/jsondoc"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -158,7 +159,7 @@ func (s *Routes) SaveMemory(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	if saved.Content != d.Content || !slices.Equal(saved.Tags, d.Tags) || !web.SameJSON(saved.Metadata, d.Metadata) {
+	if saved.Content != d.Content || !slices.Equal(saved.Tags, d.Tags) || !jsondoc.Same(saved.Metadata, d.Metadata) {
 		return ErrMismatch
 	}
 	return r.OK(w, saved)

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
 )
 
 // pointOf reads the parameters that name a session and a sequence.
@@ -128,11 +129,11 @@ func common(a, b []projector.Message) int {
 // saysTheSame compares two messages as a person or a model reads them.
 func saysTheSame(a, b projector.Message) bool {
 	return a.Role == b.Role && a.Content == b.Content && a.Hidden() == b.Hidden() && slices.Equal(a.Files, b.Files) &&
-		a.ToolName == b.ToolName && a.Error == b.Error && web.SameJSON(a.Result, b.Result) &&
+		a.ToolName == b.ToolName && a.Error == b.Error && jsondoc.Same(a.Result, b.Result) &&
 		slices.EqualFunc(a.Parts, b.Parts, func(p, q eventlog.TurnPart) bool {
 			return p.Reasoning == q.Reasoning && p.Text == q.Text && sameValue(p.File, q.File) && sameSource(p.Source, q.Source) &&
 				(p.ToolCall == nil) == (q.ToolCall == nil) &&
-				(p.ToolCall == nil || p.ToolCall.Name == q.ToolCall.Name && web.SameJSON(p.ToolCall.Arguments, q.ToolCall.Arguments))
+				(p.ToolCall == nil || p.ToolCall.Name == q.ToolCall.Name && jsondoc.Same(p.ToolCall.Arguments, q.ToolCall.Arguments))
 		})
 }
 

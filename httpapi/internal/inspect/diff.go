@@ -79,7 +79,7 @@ func patchOf(ctx context.Context, before, after any) ([]eventlog.PatchOp, error)
 			return nil, context.Cause(ctx)
 		}
 		var err error
-		if docs[i], err = web.Marshal(v); err != nil {
+		if docs[i], err = eventlog.Marshal(v); err != nil {
 			return nil, fmt.Errorf("httpapi: diff: %w", err)
 		}
 	}

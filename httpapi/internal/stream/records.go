@@ -85,7 +85,7 @@ func (s *Routes) Records(w http.ResponseWriter, r *web.Request) error {
 			continue
 		}
 		n++
-		line, err := web.Marshal(rec)
+		line, err := eventlog.Marshal(rec)
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func lines(want recordQuery, all ...iter.Seq2[eventlog.Record, error]) iter.Seq2
 					if !want.filter.takes(r.Envelope) {
 						continue
 					}
-					e.Data, err = web.Marshal(r)
+					e.Data, err = eventlog.Marshal(r)
 				}
 				if err != nil {
 					yield(web.Event{}, fmt.Errorf("httpapi: follow records: %w", err))

@@ -95,7 +95,7 @@ func replayEnding(s *projector.Session) *web.Event {
 	if e := ending(s); e != nil {
 		return e
 	}
-	data, _ := web.Marshal(api.EndEvent{Type: "end", Status: string(eventlog.StreamActive)})
+	data, _ := eventlog.Marshal(api.EndEvent{Type: "end", Status: string(eventlog.StreamActive)})
 	return &web.Event{Name: "end", Data: data}
 }
 

@@ -218,9 +218,9 @@ func ending(s *projector.Session) *web.Event {
 	default:
 		return nil
 	}
-	raw, err := web.Marshal(data)
+	raw, err := eventlog.Marshal(data)
 	if err != nil { // a stored output or state that is not JSON
-		raw, _ = web.Marshal(api.EndEvent{Type: name})
+		raw, _ = eventlog.Marshal(api.EndEvent{Type: name})
 	}
 	return &web.Event{Name: name, Data: raw}
 }

@@ -202,7 +202,7 @@ func storeEnding(s *projector.Session) *web.Event {
 }
 
 func storeEvent(data any) web.Event {
-	raw, err := web.Marshal(data)
+	raw, err := eventlog.Marshal(data)
 	if err != nil {
 		return web.Event{}
 	}

@@ -6,41 +6,9 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"reflect"
 
 	"github.com/helixd/helixd/eventlog"
 )
-
-// Marshal is json.Marshal without HTML escapes: clients get text as it was stored.
-func Marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
-}
-
-// decodeExact is json.Unmarshal that keeps numbers as they are written.
-func decodeExact(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return d.Decode(v)
-}
-
-// SameJSON reports whether two JSON texts have the same value. Numbers are the same only
-// if they are written alike.
-func SameJSON(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	var values [2]any
-	for i, raw := range [][]byte{a, b} {
-		if len(raw) == 0 || decodeExact(raw, &values[i]) != nil {
-			return false
-		}
-	}
-	return reflect.DeepEqual(values[0], values[1])
-}
 
 // Space is JSON's white space.
 const Space = " \t\r\n"

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // OK answers with v.
@@ -15,7 +17,7 @@ func (g *Gate) OK(w http.ResponseWriter, v any) error { return g.Respond(w, 200,
 // Respond answers with v as JSON. It returns an error if v can't be encoded or the caller
 // has too many large answers under way.
 func (g *Gate) Respond(w http.ResponseWriter, status int, v any) error {
-	body, err := Marshal(v)
+	body, err := eventlog.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("httpapi: encode the answer: %w", err)
 	}
