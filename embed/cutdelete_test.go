@@ -58,7 +58,7 @@ func TestASecureDeleteThatAKillCutOff(t *testing.T) {
 				if c.killed {
 					dir = killed
 				}
-				files, err := embed.Scan(t.Context(), dir, secret)
+				files, err := testkit.Scan(t.Context(), dir, secret)
 				require.NoError(t, err)
 				require.NotEmpty(t, files)
 

@@ -51,6 +51,5 @@
 // between, Start overwrites the message.
 //
 // A [Folder] looks at the files of a server that does not run: a server that
-// starts may cut off what it can't read. [Scan] returns the files that
-// contain a text.
+// starts may cut off what it can't read.
 package embed

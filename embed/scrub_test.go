@@ -24,7 +24,7 @@ const secret = "a-secret-nobody-may-find"
 
 func requireNowhere(t *testing.T, dir, text string) {
 	t.Helper()
-	files, err := embed.Scan(t.Context(), dir, text)
+	files, err := testkit.Scan(t.Context(), dir, text)
 	require.NoError(t, err)
 	require.Empty(t, files)
 }

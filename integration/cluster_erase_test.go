@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestErasureFromOutsideReplicasIsPending: servers of a cluster keep bytes in logs of
@@ -24,7 +24,7 @@ func TestErasureFromOutsideReplicasIsPending(t *testing.T) {
 	c := newCluster(t)
 	found := func() (files []string) {
 		for _, s := range c.servers {
-			some, err := embed.Scan(t.Context(), s.StoreDir(), secret)
+			some, err := testkit.Scan(t.Context(), s.StoreDir(), secret)
 			require.NoError(t, err)
 			files = append(files, some...)
 		}

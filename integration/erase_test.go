@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -83,7 +82,7 @@ func leaves(t *testing.T, url, session string, after time.Duration) {
 
 func secretIn(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := embed.Scan(t.Context(), dir, secretText)
+	files, err := testkit.Scan(t.Context(), dir, secretText)
 	require.NoError(t, err)
 	return files
 }
@@ -94,7 +93,7 @@ func gone(t *testing.T, dirs ...string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		for _, dir := range dirs {
-			files, err := embed.Scan(t.Context(), dir, secretText)
+			files, err := testkit.Scan(t.Context(), dir, secretText)
 			assert.NoError(c, err)
 			assert.Empty(c, files)
 		}

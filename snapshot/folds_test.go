@@ -229,7 +229,7 @@ func TestAnErasureOverwritesPages(t *testing.T) {
 
 // holds reports whether any file of the saved folds has a text.
 func (d disk) holds(t *testing.T, text string) bool {
-	files, err := embed.Scan(t.Context(), d.dir, text)
+	files, err := testkit.Scan(t.Context(), d.dir, text)
 	require.NoError(t, err)
 	return slices.ContainsFunc(files, func(path string) bool { return strings.Contains(path, "HELIX_SNAP_0") })
 }

@@ -18,7 +18,7 @@ import (
 
 func filesHolding(t *testing.T, dir, text string) []string {
 	t.Helper()
-	files, err := embed.Scan(t.Context(), dir, text)
+	files, err := testkit.Scan(t.Context(), dir, text)
 	require.NoError(t, err)
 	return files
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 func jetStream(t *testing.T, nc *nats.Conn) natsjs.JetStream {
@@ -35,7 +36,7 @@ func createStream(t *testing.T, js natsjs.JetStream) {
 
 func filesHolding(t *testing.T, dir, text string) []string {
 	t.Helper()
-	files, err := embed.Scan(t.Context(), dir, text)
+	files, err := testkit.Scan(t.Context(), dir, text)
 	require.NoError(t, err)
 	return files
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // eraseRecords is how many unsealed records the erased session has.
@@ -90,7 +91,7 @@ func eraseALongSession(b *testing.B, interval time.Duration) {
 	wg.Wait()
 	require.NoError(b, err)
 	require.Equal(b, eventlog.Erasure{Records: eraseRecords}, e)
-	files, err := embed.Scan(b.Context(), dir, secretText)
+	files, err := testkit.Scan(b.Context(), dir, secretText)
 	require.NoError(b, err)
 	require.Empty(b, files)
 	slices.Sort(waits)

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // secondNode opens the log of l once more.
@@ -188,7 +189,7 @@ func TestErasureBesideWritersLeavesNoByte(t *testing.T) {
 	require.NoError(t, l.Close())
 	nc.Close()
 	srv.Stop()
-	files, err := embed.Scan(t.Context(), dir, secret)
+	files, err := testkit.Scan(t.Context(), dir, secret)
 	require.NoError(t, err)
 	require.Empty(t, files)
 }

@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // leavePayload stores the blob of an append that was to create the session, whose sender
@@ -75,7 +75,7 @@ func TestAPayloadThatNoRecordNamesIsRemoved(t *testing.T) {
 	}
 	storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 1))
 	stop()
-	files, err := embed.Scan(t.Context(), dir, secret)
+	files, err := testkit.Scan(t.Context(), dir, secret)
 	require.NoError(t, err)
 	require.Empty(t, files)
 }

@@ -319,7 +319,7 @@ func (w *lifecycle) scan() error {
 		return nil
 	}
 	slices.Sort(w.secrets)
-	files, err := embed.Scan(context.Background(), w.dir, slices.Compact(w.secrets)...)
+	files, err := testkit.Scan(context.Background(), w.dir, slices.Compact(w.secrets)...)
 	if err == nil && len(files) > 0 {
 		err = fmt.Errorf("secrets are left in %v", files)
 	}

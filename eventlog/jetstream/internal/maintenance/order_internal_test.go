@@ -360,7 +360,7 @@ func TestALostLogIsNotCreatedAgain(t *testing.T) {
 						stop()
 						require.ErrorContains(t, err, missing)
 						require.ErrorContains(t, err, "restore a backup")
-						files, err := embed.Scan(t.Context(), dir, "kept 299")
+						files, err := testkit.Scan(t.Context(), dir, "kept 299")
 						require.NoError(t, err)
 						require.NotEmpty(t, files)
 						if left >= 0 {

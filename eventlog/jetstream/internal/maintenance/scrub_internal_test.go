@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 const secretText = "a-secret-nobody-may-find"
@@ -54,7 +55,7 @@ func serve(t *testing.T, dir string, o link.Options) *serving {
 func (s *serving) nowhere() {
 	s.t.Helper()
 	for range 2 {
-		files, err := embed.Scan(context.Background(), s.dir, secretText)
+		files, err := testkit.Scan(context.Background(), s.dir, secretText)
 		require.NoError(s.t, err)
 		require.Empty(s.t, files)
 		s.stop()
@@ -216,7 +217,7 @@ func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 	recreated := storetest.TextEntries("new", 20)
 	storetest.Appended(t, s.Maintenance, "s", 0, recreated)
 	s.stop()
-	files, err := embed.Scan(t.Context(), dir, secretText)
+	files, err := testkit.Scan(t.Context(), dir, secretText)
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 

@@ -1,4 +1,4 @@
-package embed
+package testkit
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func Scan(ctx context.Context, dir string, texts ...string) (files []string, err
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("embed: scan: %w", err)
+		return nil, fmt.Errorf("scan: %w", err)
 	}
 	return files, nil
 }
