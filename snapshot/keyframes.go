@@ -13,16 +13,16 @@ import (
 
 // Bounds of the states that a store keeps in memory, so that a state near one of them is
 // computed by folding a few records. A session that has been folded, for its timeline or
-// otherwise, has one state for each KeyframeEvery records, or fewer if they take too much
+// otherwise, has one state for each keyframeEvery records, or fewer if they take too much
 // memory, and the states that were last requested. The session that was last requested
-// may keep MaxSessionKeyframeBytes, and one state whatever its size. The state after this
+// may keep maxSessionKeyframeBytes, and one state whatever its size. The state after this
 // node's last append is kept as well, however short the session is.
 const (
-	KeyframeEvery           = 256
-	MaxKeyframeSessions     = 4096
+	keyframeEvery           = 256
+	maxKeyframeSessions     = 4096
 	MaxKeyframeBytes        = 128 << 20
-	MaxSessionKeyframeBytes = 64 << 20
-	MaxSessionKeyframes     = 1024
+	maxSessionKeyframeBytes = 64 << 20
+	maxSessionKeyframes     = 1024
 	// KeyframeIdle is how long a session's states are kept without a request for one.
 	KeyframeIdle = 5 * time.Minute
 
@@ -30,7 +30,7 @@ const (
 	askedKeyframes = 8
 	// nearKeyframe is how many sequences a keyframe may be before the requested one without
 	// a look for a nearer saved fold.
-	nearKeyframe = 2 * DefaultSaveEvery
+	nearKeyframe = 2 * defaultSaveEvery
 )
 
 // keyframe is a kept state. It never changes.
@@ -150,7 +150,7 @@ func (a *keyframes) ask(seq uint64) {
 func (a *keyframes) thin() int {
 	for {
 		size := a.size()
-		if len(a.list) <= 1 || len(a.list) <= MaxSessionKeyframes && size <= MaxSessionKeyframeBytes {
+		if len(a.list) <= 1 || len(a.list) <= maxSessionKeyframes && size <= maxSessionKeyframeBytes {
 			return size
 		}
 		i := 0
@@ -258,7 +258,7 @@ type layer struct {
 // see is called after each record. It reports whether it has kept the tree's state.
 func (l *layer) see(r eventlog.Record, state func() *projector.Tree) bool {
 	l.content += contentOf(r)
-	if l.records++; l.records < KeyframeEvery<<l.sparser {
+	if l.records++; l.records < keyframeEvery<<l.sparser {
 		return false
 	}
 	l.add(state(), digest(r), false)
@@ -272,7 +272,7 @@ func (l *layer) add(state *projector.Tree, digest string, asked bool) {
 	a.measure()
 	l.own += a.own
 	l.added = append(l.added, a)
-	for l.own > MaxSessionKeyframeBytes && len(l.added) > 2 {
+	for l.own > maxSessionKeyframeBytes && len(l.added) > 2 {
 		l.thin()
 	}
 }

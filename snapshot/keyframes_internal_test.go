@@ -30,27 +30,27 @@ func TestKeyframesShare(t *testing.T) {
 	list := keyframesOf(20_000)
 	all.add(list)
 	one.add(list[len(list)-1:])
-	require.Len(t, all.list, 20_000/KeyframeEvery)
+	require.Len(t, all.list, 20_000/keyframeEvery)
 	require.Less(t, all.thin(), 6*one.thin())
-	require.Len(t, all.list, 20_000/KeyframeEvery)
+	require.Len(t, all.list, 20_000/keyframeEvery)
 }
 
 func TestKeyframesAreThinnedOut(t *testing.T) {
 	t.Parallel()
 	var a keyframes
-	for i := range 5 * MaxSessionKeyframes {
+	for i := range 5 * maxSessionKeyframes {
 		a.add([]keyframe{{state: &projector.Tree{Head: uint64(i + 1)}, lineage: new(lineage)}})
 	}
 	last := a.list[len(a.list)-1].seq()
 	a.thin()
-	require.LessOrEqual(t, len(a.list), MaxSessionKeyframes)
-	require.Greater(t, len(a.list), MaxSessionKeyframes/2)
+	require.LessOrEqual(t, len(a.list), maxSessionKeyframes)
+	require.Greater(t, len(a.list), maxSessionKeyframes/2)
 	require.Equal(t, last, a.list[len(a.list)-1].seq(), "the last one stays")
 	require.True(t, slices.IsSortedFunc(a.list, func(a, b keyframe) int { return int(a.seq()) - int(b.seq()) }))
 
 	a = keyframes{}
 	a.add([]keyframe{{state: new(projector.Tree), lineage: new(lineage), content: 1}, {
-		state: &projector.Tree{Head: 9}, lineage: new(lineage), content: 2 * MaxSessionKeyframeBytes,
+		state: &projector.Tree{Head: 9}, lineage: new(lineage), content: 2 * maxSessionKeyframeBytes,
 	}})
 	a.thin()
 	require.Len(t, a.list, 1, "one stays, whatever its size")
@@ -64,13 +64,13 @@ func TestKeyframesOfOneFoldAreBounded(t *testing.T) {
 	state := &projector.Tree{Session: projector.Session{Runs: make([]projector.Run, 20_000)}}
 	l := layer{lineage: new(lineage)}
 	const many = 200
-	for i := range many * KeyframeEvery {
+	for i := range many * keyframeEvery {
 		l.see(eventlog.Record{Sequence: uint64(i + 1)}, func() *projector.Tree {
 			c := *state
 			c.Head = uint64(i + 1)
 			return &c
 		})
-		require.LessOrEqual(t, l.own, MaxSessionKeyframeBytes)
+		require.LessOrEqual(t, l.own, maxSessionKeyframeBytes)
 	}
 	require.Greater(t, len(l.added), 2)
 	require.Less(t, len(l.added), many/2)

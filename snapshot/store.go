@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// DefaultSaveEvery is the least number of records between two saved folds.
-	DefaultSaveEvery = 500
+	// defaultSaveEvery is the least number of records between two saved folds.
+	defaultSaveEvery = 500
 	// saveShare bounds the size of a saved fold: at most that many times the payloads
 	// since the one before. Each fold is written whole, though most of it is not stored
 	// again, and writing must not take much longer than folding those records.
@@ -35,7 +35,7 @@ const (
 // StoreOptions configure a store; zero values mean the defaults.
 type StoreOptions struct {
 	Folds     Folds        // nil: every state is folded from the first record
-	SaveEvery int          // records between two saved folds, at least; 0: DefaultSaveEvery
+	SaveEvery int          // records between two saved folds, at least; 0: 500
 	Logger    *slog.Logger // for failures with saved folds; nil: no logging
 	Metrics   *Metrics     // nil: nothing is measured
 }
@@ -53,14 +53,14 @@ type Store struct {
 func New(log eventlog.Log, o *StoreOptions) *Store {
 	s := &Store{
 		log:       log,
-		timelines: cache.New[string, keptTimeline](MaxTimelines, MaxTimelineBytes, TimelineIdle),
-		keyframes: cache.New[string, keyframes](MaxKeyframeSessions, MaxKeyframeBytes, KeyframeIdle),
+		timelines: cache.New[string, keptTimeline](maxTimelines, MaxTimelineBytes, timelineIdle),
+		keyframes: cache.New[string, keyframes](maxKeyframeSessions, MaxKeyframeBytes, KeyframeIdle),
 	}
 	if o != nil {
 		s.opts = *o
 	}
 	if s.opts.SaveEvery <= 0 {
-		s.opts.SaveEvery = DefaultSaveEvery
+		s.opts.SaveEvery = defaultSaveEvery
 	}
 	if s.opts.Logger == nil {
 		s.opts.Logger = slog.New(slog.DiscardHandler)
@@ -294,7 +294,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	}
 	f.known = max(f.known, head)
 	f.tip.seq = f.known
-	if !from.old && (first > 0 || records >= KeyframeEvery || to == 0 && records >= headRecords || f.tip.bytes >= keyframeBytes) && (head > first || !from.memory) {
+	if !from.old && (first > 0 || records >= keyframeEvery || to == 0 && records >= headRecords || f.tip.bytes >= keyframeBytes) && (head > first || !from.memory) {
 		f.layer.add(f.state.Clone(), digest(f.last), true)
 		s.keep(ctx, session, erasures, f.layer.added, f.tip)
 		f.layer.added = nil

@@ -14,10 +14,10 @@ import (
 // Bounds of the timelines that a store keeps in order to continue them on the next
 // request. The one that was last requested is kept whatever its size.
 const (
-	MaxTimelines     = 64
+	maxTimelines     = 64
 	MaxTimelineBytes = 64 << 20
-	// TimelineIdle is how long a timeline is kept without a request for it.
-	TimelineIdle = 5 * time.Minute
+	// timelineIdle is how long a timeline is kept without a request for it.
+	timelineIdle = 5 * time.Minute
 )
 
 // keptTimeline is a timeline that can be folded further.
