@@ -4,14 +4,14 @@ package patch
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 
-	"github.com/wI2L/jsondiff"
-
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/jsondoc"
 )
 
 // Diff returns the operations that change doc as before was changed to after.
@@ -24,20 +24,11 @@ func Diff(doc, before, after json.RawMessage) ([]eventlog.PatchOp, error) {
 			return nil, fmt.Errorf("state: %w", err)
 		}
 	}
-	next := overlay(values[0], values[1], values[2])
-	patch, err := jsondiff.Compare(values[0], next, jsondiff.UnmarshalFunc(decodeExact))
+	next, err := eventlog.Marshal(overlay(values[0], values[1], values[2]))
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	raw, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("state: %w", err)
-	}
-	var ops []eventlog.PatchOp
-	if err := json.Unmarshal(raw, &ops); err != nil {
-		return nil, fmt.Errorf("state: %w", err)
-	}
-	return ops, nil
+	return jsondoc.Diff(context.Background(), doc, next)
 }
 
 // overlay carries the change from before to after over to doc.
