@@ -1,13 +1,11 @@
 package provider
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // Options are members of a request's body that an adapter has no setting for, by
@@ -49,20 +47,4 @@ func (c Caller) addHeaders(req *http.Request) {
 	for name, value := range c.Headers {
 		req.Header.Set(name, value)
 	}
-}
-
-// secrets are the texts that no error shows: the key, and the values of headers,
-// with and without their scheme ("Bearer").
-func (c Caller) secrets() []string {
-	secrets := []string{c.APIKey}
-	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		value := c.Headers[name]
-		secrets = append(secrets, value)
-		if _, credentials, ok := strings.Cut(value, " "); ok {
-			secrets = append(secrets, strings.TrimSpace(credentials))
-		}
-	}
-	// The longest first: one may be part of another.
-	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	return secrets
 }

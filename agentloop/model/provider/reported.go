@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
 // Reported classifies an error that the provider reports, in an answer with an
@@ -19,7 +21,7 @@ func (c Caller) Reported(status int, body []byte) error {
 	code, retryable := classify(status, said)
 	return &model.Error{
 		Code:       code,
-		Message:    errorText(cmp.Or(said.message, http.StatusText(status), "the provider reported an error"), c.secrets()),
+		Message:    c.errorText(cmp.Or(said.message, http.StatusText(status), "the provider reported an error")),
 		Retryable:  retryable,
 		StatusCode: status,
 	}
@@ -136,4 +138,14 @@ func tooLong(message string) bool {
 		}
 	}
 	return false
+}
+
+// keyText is a key, which providers quote when they refuse it, more or less masked.
+var keyText = regexp.MustCompile(`(?i)\b(?:sk|rk|gsk|xai)[-_][\w*.-]{8,}|\bbearer\s+[\w*.~+/=-]{16,}`)
+
+// errorText is a provider's message as it may be shown and stored: valid UTF-8 without
+// secrets and URLs, at most [model.MaxErrorText] bytes.
+func (c Caller) errorText(message string) string {
+	message = upstream.SecretsOf(c.Headers, c.APIKey).Hide(message, "[key]")
+	return upstream.Cut(keyText.ReplaceAllString(message, "[key]"), model.MaxErrorText)
 }

@@ -1,6 +1,6 @@
 // Package upstream says why a server that an agent depends on, a model's or a tool's, could not be
-// reached: in words for records, logs and answers, without the passwords and keys that a URL may
-// contain.
+// reached, or what it answers: in words for records, logs and answers, without the passwords and
+// keys that a URL or an answer may contain.
 package upstream
 
 import (

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 )
@@ -14,7 +15,7 @@ import (
 // decodeEvent returns nil for events of kinds that it does not know: later
 // versions have more. The kind is the event's name, or the type that the data
 // names if it has none.
-func decodeEvent(e sseEvent, hide hidden) (remote.Event, error) {
+func decodeEvent(e sseEvent, hide upstream.Secrets) (remote.Event, error) {
 	if !utf8.Valid(e.data) { // as an SSE client decodes it
 		e.data = bytes.ToValidUTF8(e.data, []byte(string(utf8.RuneError)))
 	}
@@ -46,7 +47,7 @@ func decodeEvent(e sseEvent, hide hidden) (remote.Event, error) {
 		if json.Unmarshal(e.data, &d) != nil {
 			return nil, fmt.Errorf("%w: error event", remote.ErrMalformed)
 		}
-		return remote.ErrorEvent{Error: hide.from(d.Error), Recoverable: d.Recoverable}, nil
+		return remote.ErrorEvent{Error: shown(d.Error, hide), Recoverable: d.Recoverable}, nil
 	}
 	return nil, nil
 }

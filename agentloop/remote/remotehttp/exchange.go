@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/remote"
 )
 
@@ -44,7 +45,7 @@ type Response struct {
 	cancel  context.CancelCauseFunc
 	idle    time.Duration
 	timer   *time.Timer // runs while the server is waited for
-	hide    hidden
+	hide    upstream.Secrets
 	res     *http.Response
 	begun   time.Time // when the answer began
 	heard   time.Time // when the last part of its body came
@@ -83,7 +84,7 @@ func (h *Transport) Send(ctx context.Context, r Request) (*Response, error) {
 	}
 	idle := r.idle(h.opts.Idle)
 	x := &Response{
-		ctx: ctx, attempt: attempt, cancel: cancel, idle: idle, hide: hide(headers),
+		ctx: ctx, attempt: attempt, cancel: cancel, idle: idle, hide: upstream.SecretsOf(headers),
 		timer: time.AfterFunc(idle, func() { cancel(errSilent) }),
 	}
 	res, err := h.opts.Client.Do(req)

@@ -16,8 +16,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/remote"
 )
+
+// MaxErrorText is how much of a server's message is kept, in bytes.
+const MaxErrorText = 8 << 10
 
 // maxErrorBody is how much of an error answer is read, in bytes.
 const maxErrorBody = 64 << 10
@@ -130,7 +134,11 @@ func (x *Response) Refusal() (*remote.Error, []byte) {
 // Hide returns a text of the server's as it may be shown: valid UTF-8 without
 // what the request's headers held and without URLs, at most [MaxErrorText]
 // bytes.
-func (x *Response) Hide(text string) string { return x.hide.from(text) }
+func (x *Response) Hide(text string) string { return shown(text, x.hide) }
+
+func shown(text string, hide upstream.Secrets) string {
+	return upstream.Cut(hide.Hide(text, "[hidden]"), MaxErrorText)
+}
 
 // lost says what the end of a connection means: the caller's context has
 // ended, or the connection is lost.
