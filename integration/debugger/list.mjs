@@ -23,6 +23,14 @@ export async function filters({ browser, demo }) {
   await appears(page, row('demo-incident'));
   await choose(page, part('filter-status'), '');
   await appears(page, row('list-plan'));
+  await demo.waits('list-tidy');
+  await choose(page, part('filter-status'), 'paused');
+  await lacks('the status', 'list-plan');
+  await appears(page, row('list-tidy'));
+  await choose(page, part('filter-status'), 'active');
+  await lacks('the status', 'list-tidy');
+  await choose(page, part('filter-status'), '');
+  await appears(page, row('list-plan'));
   await choose(page, part('filter-agent'), 'planner');
   await lacks('the agent', 'demo-incident');
   await appears(page, row('list-plan'));

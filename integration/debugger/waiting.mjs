@@ -26,11 +26,15 @@ export async function approves(world) {
   const { page, id } = await waits(world, 'w-approve', 'janitor');
   assert.ok((await page.$eval(call(id), (e) => e.textContent)).includes('draft-1.md'));
   await shoot(page, 'asks');
+  // A session that waits is paused, wherever its status is shown, and can still grow.
+  const statuses = () => page.evaluate(() => ['[data-test="session-status"]', '[data-test="run-status"]', '#moment > .head .chip', '.ls-row[data-session="w-approve"] .ls-state', '[data-test="live-toggle"]'].map((s) => document.querySelector(s)?.textContent).join());
+  await until('one word', async () => (await statuses()) === 'paused,paused,paused,paused,Live');
   await press(page, part('approve'));
   await goes(page, call(id));
   await ends(world.demo, page, 'w-approve', 'completed');
   const { state } = await world.demo.state('w-approve');
   assert.deepEqual(state.customState, { deleted: ['draft-1.md', 'draft-2.md'] });
+  await until('another word', async () => (await statuses()) === 'completed,completed,completed,completed,Ended');
   await close(page);
 }
 

@@ -11,7 +11,7 @@ import { diff, tree } from './json.js'
 import { parse } from './exact.js'
 import { sessionPath } from './api.js'
 import { askFork } from './fork.js'
-import { Latest, messageCount, statesOf } from './states.js'
+import { Latest, messageCount, statesOf, statusOf, tones } from './states.js'
 
 export function mount(element, app) {
   const states = statesOf(app)
@@ -49,8 +49,7 @@ export function mount(element, app) {
   function show() {
     const over = !now || now.status === 'completed' || now.status === 'failed'
     const running = Boolean(now) && !over && (now.isExecuting || now.currentRun?.status === 'running')
-    put(status, now ? [chip(now.status === 'active' && now.streamStatus === 'paused' ? 'waits' : now.status, { active: 'live', completed: 'good', failed: 'bad' }[now.status] ?? 'warn'),
-      now.isExecuting ? h('span', { class: 'muted' }, ' is running') : null] : '')
+    put(status, now ? chip(statusOf(now), tones[statusOf(now)]) : '')
     interrupt.disabled = !running
     abort.disabled = over || !now?.currentRun
     resume.disabled = over || running || !now?.currentRun
@@ -146,7 +145,7 @@ export function mount(element, app) {
       after()
     }
     return h('article', { class: 'pending', 'data-test': 'pending-call', 'data-call': call.toolCallId, 'data-kind': call.kind },
-      h('header', {}, h('code', { class: 'tool-name' }, plain(call.toolName)), chip(call.kind === 'approval' ? 'needs your approval' : 'waits for its client', 'warn')),
+      h('header', {}, h('code', { class: 'tool-name' }, plain(call.toolName)), chip(call.kind === 'approval' ? 'needs your approval' : 'needs a result', 'warn')),
       h('p', { class: 'muted' }, `since ${timeOf(call.createdAt)}`, call.deadline ? `, until ${timeOf(call.deadline)}` : '',
         call.ownerSessionId !== session ? ` · asked by ${plain(call.ownerSessionId)}` : ''),
       tree(call.input, { open: 2 }),

@@ -49,7 +49,7 @@ export function mount(element, app) {
     const waits = app.timeline?.status === 'active' && app.timeline.streamStatus === 'paused'
     hint.textContent = [
       !fresh && app.at !== null && app.at < app.head ? `It goes to the session as it is now, not as it was at #${app.at}.` : '',
-      !fresh && waits ? 'The session waits: with a message it continues without the answers.' : '',
+      !fresh && waits ? 'The session is paused: a message continues it without the pending results.' : '',
     ].filter(Boolean).join(' ')
     button.disabled = sending || (app.session === null && !fresh)
   }

@@ -87,7 +87,7 @@ function callsOf(root, s, index, m, answers) {
 function statusOf(answer, call) {
   if (answer) return answer.denial ? 'denied' : answer.error ? 'failed' : 'done'
   if (!call) return 'unfinished'
-  if (call.pending && !call.answer) return { approval: 'waits for approval', client: 'waits for its client', child: 'waits for its sub-agent' }[call.pending.kind] ?? 'waits'
+  if (call.pending && !call.answer) return { approval: 'pending approval', client: 'pending result', child: 'pending sub-agent' }[call.pending.kind] ?? 'pending'
   if (call.answer?.kind === 'approval-response' && !call.started) return call.answer.approved ? 'approved' : 'denied'
   if (call.answer) return 'answered'
   return call.started ? 'running' : 'not started'

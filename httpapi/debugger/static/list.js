@@ -5,6 +5,7 @@
 import { sessionPath } from './api.js'
 import { ago, line, money, number, plain, short } from './format.js'
 import { h, icon, put, setText } from './dom.js'
+import { statusOf } from './states.js'
 
 const ROW = 58 // px
 const PAGE = 100
@@ -31,7 +32,7 @@ export function mount(element, app) {
     const now = generation
     let got
     try {
-      got = await app.api.get('/sessions', { offset: number * PAGE, limit: PAGE, sort, ...filter })
+      got = filter.status === 'active' || filter.status === 'paused' ? await open(number) : await app.api.get('/sessions', { offset: number * PAGE, limit: PAGE, sort, ...filter })
     } catch (err) {
       if (err.status !== 501 || sort !== 'updated') throw err
       sort = 'id' // a server without read models knows no other order
@@ -44,6 +45,20 @@ export function mount(element, app) {
     pages.set(number, held() ? keep(pages.get(number), got.items) : got.items)
     failure = null
     agents(got.items)
+  }
+
+  // open returns a page of the sessions that are active, or of those that are paused: the
+  // route knows most of the latter as active.
+  async function open(number) {
+    const all = []
+    for (const status of ['active', 'paused']) {
+      for (let offset = 0; offset < MOST_IDS; offset += 200) {
+        const got = await app.api.get('/sessions', { offset, limit: 200, sort, ...filter, status })
+        all.push(...got.items.filter((s) => statusOf(s) === filter.status))
+        if (!got.hasMore) break
+      }
+    }
+    return { total: all.length, items: all.slice(number * PAGE, (number + 1) * PAGE) }
   }
 
   // held: rows stay where they are while the pointer is on one.
@@ -136,8 +151,8 @@ export function mount(element, app) {
     } catch { /* there is none */ }
     try {
       for (let offset = 0; offset < MOST_IDS; offset += 200) {
-        const got = await app.api.get('/sessions', { offset, limit: 200, ...filter })
-        for (const s of got.items) if (s.sessionId.toLowerCase().includes(text.toLowerCase())) all.set(s.sessionId, s)
+        const got = await app.api.get('/sessions', { offset, limit: 200, ...filter, status: filter.status === 'paused' ? 'active' : filter.status })
+        for (const s of got.items) if ((!filter.status || statusOf(s) === filter.status) && s.sessionId.toLowerCase().includes(text.toLowerCase())) all.set(s.sessionId, s)
         if (!got.hasMore) break
       }
     } catch (err) {
@@ -223,7 +238,7 @@ export function mount(element, app) {
       put(row)
       return
     }
-    const state = s.isExecuting ? 'running' : s.status === 'active' && s.streamStatus === 'paused' ? 'waiting' : s.status
+    const state = statusOf(s)
     const used = usage.get(s.sessionId)?.sum
     row.className = 'ls-row'
     row.href = `#/${encodeURIComponent(s.sessionId)}`
@@ -235,7 +250,7 @@ export function mount(element, app) {
     row.title = plain(`${s.sessionId}\n${s.agentType}, ${state}${s.userId ? `\nuser ${s.userId}` : ''}${s.tags?.length ? `\n${s.tags.join(', ')}` : ''}`)
     put(row,
       h('span', { class: 'ls-top' },
-        h('span', { class: 'ls-dot', 'data-state': state, title: state }),
+        h('span', { class: 'ls-dot', 'data-state': state, 'data-executing': s.isExecuting, title: state }),
         h('span', { class: 'ls-id' }, line(s.sessionId, 80)),
         h('span', { class: 'ls-ago' }, ago(s.updatedAt))),
       h('span', { class: 'ls-low' },

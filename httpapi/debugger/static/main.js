@@ -34,7 +34,7 @@ function mountBar() {
   const show = () => {
     const { state, error } = app.connection
     connection.dataset.state = state
-    const words = { idle: '', loading: 'Loading', live: 'Live', retrying: 'Reconnecting', gone: 'No such session', refused: 'Not allowed' }
+    const words = { idle: '', loading: 'Loading', live: '', retrying: 'Reconnecting', gone: 'No such session', refused: 'Not allowed' }
     connection.textContent = words[state] ?? state
     connection.title = error ? `${error.message} ${error.code ? `(${error.code})` : ''}` : ''
     const trouble = byID('trouble')

@@ -10,7 +10,7 @@ import { chip, items, place } from './conversation.js'
 import { diff, prose, tree } from './json.js'
 import { failure } from './dialog.js'
 import { sessionPath } from './api.js'
-import { Latest, agentOf, sessionsOf, statesOf } from './states.js'
+import { Latest, agentOf, sessionsOf, statesOf, statusOf, tones } from './states.js'
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
 const LIVE_REST_MS = 400 // news of a session that runs comes more often
@@ -102,8 +102,7 @@ export function mount(element, app) {
   }
 
   const heading = (s) => [
-    chip(s.status, { active: 'live', completed: 'good', failed: 'bad', interrupted: 'warn', paused: 'warn' }[s.status]),
-    s.streamStatus === 'paused' && s.status === 'active' ? chip('waits', 'warn') : null,
+    chip(statusOf(s), tones[statusOf(s)]),
     h('span', { class: 'muted' }, [s.turnCount ? `turn ${s.turnCount}` : '', s.turn?.step ? `step ${s.turn.step.number}` : ''].filter(Boolean).join(', ')),
     h('time', { class: 'muted' }, timeOf(s.updatedAt)),
   ]
@@ -213,7 +212,7 @@ export function mount(element, app) {
   function waiting(root) {
     const calls = sessionsOf(root).flatMap(({ session: s }) => (s.turn?.step?.calls ?? []).filter((c) => !c.done && c.pending).map((c) => ({ s, c })))
     if (!calls.length) return null
-    return section('waiting', `Waiting calls (${calls.length})`, calls.map(({ s, c }) => h('div', { class: 'io', 'data-test': 'moment-pending', 'data-call': c.toolCallId },
+    return section('waiting', `Pending calls (${calls.length})`, calls.map(({ s, c }) => h('div', { class: 'io', 'data-test': 'moment-pending', 'data-call': c.toolCallId },
       h('code', { class: 'tool-name' }, plain(c.toolName)), chip(c.answer ? 'answered' : { approval: 'approval', client: 'client tool', child: 'sub-agent' }[c.pending.kind] ?? c.pending.kind),
       s !== root && h('span', { class: 'muted' }, plain(s.agentType)), h('span', { class: 'muted' }, `since ${timeOf(c.pending.createdAt)}`))))
   }

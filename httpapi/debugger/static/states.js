@@ -136,5 +136,12 @@ export function sessionsOf(tree) {
 // agentOf returns a session of a tree, or undefined.
 export const agentOf = (tree, id) => (tree.sessionId === id ? tree : Object.values(tree.children ?? {}).find((c) => c.sessionId === id))
 
+// statusOf is a session's status in the protocol's words. In the folded state a session
+// whose call is pending stays active: its stream says that it is paused.
+export const statusOf = ({ status, streamStatus }) => (status === 'active' && streamStatus === 'paused' ? 'paused' : status)
+
+// tones are the colours of the statuses.
+export const tones = { active: 'live', paused: 'warn', interrupted: 'warn', completed: 'good', failed: 'bad' }
+
 // messageCount counts the messages of a tree.
 export const messageCount = (tree) => sessionsOf(tree).reduce((n, { session: s }) => n + (s.messages?.length ?? 0), 0)

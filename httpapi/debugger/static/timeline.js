@@ -11,6 +11,7 @@ import { arrange, GAP, MARKS, PAD } from './lanes.js'
 import { createOverview } from './overview.js'
 import { pointers } from './pointers.js'
 import { describe, nameOf } from './spans.js'
+import { statusOf, tones } from './states.js'
 
 const LEAST_BLOCK = 4 // px, of a block that is an element
 const MOST_BLOCKS = 500
@@ -95,7 +96,7 @@ export function mount(element, app) {
     setText(ui.head, String(app.head))
     put(ui.title, app.session === null ? null : [
       h('span', { class: 'title-id', title: plain(app.session) }, line(app.session, 80)),
-      t ? h('span', { class: 'title-chip', 'data-status': shownStatus(t), 'data-test': 'session-status' }, shownStatus(t)) : null,
+      t ? h('span', { class: ['chip', tones[statusOf(t)]], 'data-test': 'session-status' }, statusOf(t)) : null,
     ])
   }
 
@@ -296,14 +297,28 @@ export function mount(element, app) {
     setText(ui.when, when ? moment(when).slice(11) : '')
     ui.when.title = when ? moment(when) : ''
     const live = app.at === null
-    ui.live.setAttribute('aria-pressed', String(live))
-    ui.live.title = live ? 'Following the session (space)' : 'Follow the session (space)'
+    followed(live)
     element.toggleAttribute('data-past', !live)
     const s = ui.scrubber
     s.setAttribute('aria-valuemax', String(app.head))
     s.setAttribute('aria-valuenow', String(at))
     s.setAttribute('aria-valuetext', `record ${number(at)} of ${number(app.head)}${live ? ', live' : ''}`)
     overview.drawPosition()
+  }
+
+  // followed says whether the session still grows, and whether the page follows it.
+  function followed(live) {
+    const status = app.timeline && statusOf(app.timeline)
+    const grows = status === 'active' || status === 'paused'
+    const away = app.connection.state === 'retrying'
+    const name = !live ? (grows ? 'Go live' : 'Go to the end') : !status ? 'Loading' : away ? 'Offline' : grows ? 'Live' : status === 'interrupted' ? 'Interrupted' : 'Ended'
+    const key = `${name} ${live}`
+    if (ui.live.dataset.is === key) return
+    ui.live.dataset.is = key
+    setText(ui.live.lastChild, name)
+    ui.live.setAttribute('aria-pressed', String(live))
+    ui.live.toggleAttribute('data-live', name === 'Live')
+    ui.live.title = !live ? 'Show the last record, and those that come (space)' : name === 'Live' ? 'The page follows the session. Stay at this record (space)' : `The last record is shown${grows ? '' : '; the session grows only with another message or a resume'} (space)`
   }
 
   // roving lets tab reach one block: the last that begins at the position.
@@ -453,6 +468,7 @@ export function mount(element, app) {
   })
   app.on('timeline', changed)
   app.on('agent', looked)
+  app.on('live', follow)
   app.on('theme', () => {
     painted++
     draw()
@@ -477,11 +493,6 @@ export function mount(element, app) {
 
 const strongMarks = new Set(['takeover', 'rollback', 'abort', 'error', 'truncated'])
 const keyOf = (m) => `${m.sequence} ${m.kind} ${m.lane}`
-
-// shownStatus is the session's status, or why it stands still.
-function shownStatus(t) {
-  return t.status === 'active' && t.streamStatus === 'paused' ? 'waiting' : t.status
-}
 
 function aboutSpan(s) {
   const rows = [
@@ -622,7 +633,7 @@ function build(element) {
     position: h('output', { class: 'tl-position', 'data-test': 'position', 'aria-label': 'Position' }),
     head: h('span', { 'data-test': 'head' }),
     when: h('span', { class: 'tl-when mono' }),
-    live: h('button', { type: 'button', class: 'tl-live', 'data-test': 'live-toggle', 'aria-pressed': 'true' }, h('span', { class: 'tl-dot' }), 'Live'),
+    live: h('button', { type: 'button', class: 'tl-live', 'data-test': 'live-toggle', 'aria-pressed': 'true' }, h('span', { class: 'tl-dot' }), h('span', {}, 'Loading')),
     axes: h('div', { class: 'tl-axes', role: 'group', 'aria-label': 'Axis' },
       h('button', { type: 'button', 'data-axis': 'record', 'data-test': 'axis-record' }, 'Records'),
       h('button', { type: 'button', 'data-axis': 'time', 'data-test': 'axis-time' }, 'Time')),
