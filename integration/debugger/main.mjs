@@ -1,6 +1,7 @@
 // The debugger's page in a real browser: each scenario has its own pages.
 import { launch } from './browser.mjs';
 import { Daemon } from './daemon.mjs';
+import * as failures from './failures.mjs';
 import * as hostile from './hostile.mjs';
 import * as large from './large.mjs';
 import * as layout from './layout.mjs';
@@ -16,7 +17,7 @@ const only = process.env.DEBUGGER_ONLY;
 const world = { demo: new Daemon(demo), secured };
 
 let failed = 0;
-for (const [file, scenarios] of Object.entries({ moments, list, waiting, travel, live, tokens, hostile, large, layout })) {
+for (const [file, scenarios] of Object.entries({ moments, failures, list, waiting, travel, live, tokens, hostile, large, layout })) {
   for (const [name, run] of Object.entries(scenarios)) {
     const title = `${file}: ${name.replace(/[A-Z]/g, (c) => ` ${c.toLowerCase()}`)}`;
     if (only && !new RegExp(only).test(title)) continue;

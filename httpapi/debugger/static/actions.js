@@ -79,7 +79,7 @@ export function mount(element, app) {
     past.hidden = !before
     if (before) {
       put(past, `You look at #${n}. Actions are on the session as it is now, #${app.head}; only fork and rollback are about #${n}. `,
-        h('button', { type: 'button', class: 'quiet', onclick: () => app.go({ at: null }) }, 'Go live'))
+        h('button', { type: 'button', class: 'quiet', onclick: () => app.go({ at: null }) }, `Go to #${app.head}`))
     }
   }
 

@@ -7,6 +7,8 @@
 //   timeline  there is news of the session: its timeline has grown or changed
 //   agent     another agent of the tree is looked at
 //   live      the connection has changed: app.connection
+//   failures  what failed in the session has changed
+//   reveal    the conversation is to show what the record at the position has made
 //   sessions  what is listed may have changed: a session was begun
 //   reset     what is known of sessions counts no more: the log is another one,
 //             or somebody else asks

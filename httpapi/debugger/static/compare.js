@@ -4,6 +4,7 @@ import { h, put } from './dom.js'
 import { duration, money, number, plain } from './format.js'
 import { chip } from './conversation.js'
 import { failure } from './dialog.js'
+import { isBad, verdictOf } from './failures.js'
 import { brief, diff, prose, same, tree } from './json.js'
 import { sessionPath } from './api.js'
 import { Latest, statesOf } from './states.js'
@@ -201,8 +202,11 @@ function calls(a, b) {
     differ.map(([x, y]) => h('div', { class: 'sides', 'data-test': 'diff-row', 'data-what': 'call' }, h('div', {}, x && callOf(x)), h('div', {}, y && callOf(y)))))
 }
 
-const callOf = (c) => h('div', { class: 'call', 'data-status': c.status },
-  h('header', {}, h('code', { class: 'tool-name' }, plain(c.toolName)), chip(c.status, { done: 'good', failed: 'bad', running: 'live' }[c.status] ?? 'warn'), h('code', { class: 'muted id' }, plain(c.toolCallId))),
+// callOf is a call with how it went: one that is done may have been refused by its result.
+const callOf = (c) => callBox(c, c.status === 'done' ? verdictOf(c) : c.status)
+
+const callBox = (c, status) => h('div', { class: 'call', 'data-status': status, 'data-bad': isBad(status) },
+  h('header', {}, h('code', { class: 'tool-name' }, plain(c.toolName)), chip(status), h('code', { class: 'muted id' }, plain(c.toolCallId))),
   c.error ? h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'), prose(c.error, { class: 'prose bad' })) : c.result !== undefined && c.result !== null ? h('div', { class: 'io' }, h('span', { class: 'label' }, 'out'), tree(c.result, { open: 1 })) : null)
 
 const most = 400 // messages after the common ones that are aligned with care

@@ -4,6 +4,7 @@
 import { h } from './dom.js'
 import { duration, moment, number, plain } from './format.js'
 import { link, prose, tree } from './json.js'
+import { isBad, verdictOf } from './failures.js'
 import { sessionPath } from './api.js'
 
 const GROUP = 40 // messages that are laid out together
@@ -85,7 +86,7 @@ function callsOf(root, s, index, m, answers) {
 }
 
 function statusOf(answer, call) {
-  if (answer) return answer.denial ? 'denied' : answer.error ? 'failed' : 'done'
+  if (answer) return verdictOf(answer)
   if (!call) return 'unfinished'
   if (call.pending && !call.answer) return { approval: 'pending approval', client: 'pending result', child: 'pending sub-agent' }[call.pending.kind] ?? 'pending'
   if (call.answer?.kind === 'approval-response' && !call.started) return call.answer.approved ? 'approved' : 'denied'
@@ -94,11 +95,11 @@ function statusOf(answer, call) {
 }
 
 const tone = {
-  done: 'good', failed: 'bad', denied: 'bad', running: 'live', approved: 'good', answered: 'good', unfinished: 'muted', 'not started': 'muted',
+  done: 'good', running: 'live', approved: 'good', answered: 'good', unfinished: 'muted', 'not started': 'muted',
 }
 
 // chip is a status in a word or a few.
-export const chip = (text, kind) => h('span', { class: ['chip', kind ?? tone[text] ?? 'warn'] }, plain(text))
+export const chip = (text, kind) => h('span', { class: ['chip', kind ?? (isBad(text) ? 'bad' : tone[text] ?? 'warn')] }, plain(text))
 
 // place is a button that goes to a record.
 export function place(app, sequence, label = `#${sequence}`, tabindex) {
@@ -151,7 +152,7 @@ function reasoning(text, ...more) {
 
 function callCard(app, s, c) {
   const isChild = c.toolName.startsWith('subagent__')
-  return h('section', { class: 'call', 'data-test': 'call', 'data-call': c.toolCallId, 'data-status': c.status },
+  return h('section', { class: 'call', 'data-test': 'call', 'data-call': c.toolCallId, 'data-status': c.status, 'data-bad': isBad(c.status) },
     h('header', {},
       h('code', { class: 'tool-name' }, plain(isChild ? c.toolName.slice(10) : c.toolName)),
       isChild && h('span', { class: 'muted' }, 'sub-agent'),

@@ -1,12 +1,14 @@
 // The keyboard, wherever the focus is but in a field or a dialog.
 
 import { h, put } from './dom.js'
+import { failuresOf } from './failures.js'
 import { createPlaces } from './places.js'
 
 const help = [
   ['← →', 'one record back or on'],
   ['shift ← →', 'one step back or on'],
   ['j k', 'next or previous block or mark'],
+  ['e E', 'next or previous failure or refused call'],
   ['Home End', 'to the beginning, to the end'],
   ['space', 'follow the session live, or stay here'],
   ['+ − 0', 'zoom in, zoom out, show all'],
@@ -55,6 +57,8 @@ export function bindKeys(app, timeline) {
     ArrowRight: (e) => move(e.shiftKey ? 'step' : 'record', 1),
     j: () => move('note', 1),
     k: () => move('note', -1),
+    e: () => failuresOf(app).go(1),
+    E: () => failuresOf(app).go(-1),
     Home: () => app.scrub(0),
     End: () => app.scrub(app.head),
     ' ': () => app.go({ at: app.at === null ? app.head : null }),

@@ -22,6 +22,7 @@ export function mount(element, app) {
   let compared = 'checkpoint' // what the custom state is compared with
   let rest = 0
   let atEnd = true // the conversation's end is in sight
+  let reveal = false // what the record has made is brought into sight when it is shown
   let wanted = '' // what was asked for last
   let resets = 0 // what was asked for before the last one counts no more
 
@@ -97,7 +98,10 @@ export function mount(element, app) {
     if (s && root.head) sync(list, items(app, root, s))
     else put(list, h('p', { class: 'empty' }, root.head ? `The agent ${plain(app.agent)} had not started at #${n}.` : 'Nothing had happened yet.'))
     mark(n)
-    if (follows) list.scrollTop = list.scrollHeight
+    const made = reveal && list.querySelector('.now')
+    reveal = false
+    if (made) made.scrollIntoView({ block: 'center' })
+    else if (follows) list.scrollTop = list.scrollHeight
     renderFacts(root, s ?? root)
   }
 
@@ -303,6 +307,11 @@ export function mount(element, app) {
   app.on('at', want)
   app.on('timeline', () => app.at === null && want())
   app.on('live', () => app.connection.state === 'live' && !trouble.hidden && want())
+  app.on('reveal', () => {
+    choose('conversation')
+    reveal = true
+    if (shown?.n === app.effectiveAt()) render()
+  })
   app.on('agent', () => {
     if (!shown) return
     list.replaceChildren()

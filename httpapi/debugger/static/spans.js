@@ -22,12 +22,12 @@ export function nameOf(span) {
 }
 
 // describe says what a block is and how it went.
-export function describe(span) {
+export function describe(span, verdict = span.status) {
   const kind = kinds[span.kind] ?? span.kind
   const label = line(span.label, 80)
   const isArguments = span.kind === 'text' && span.callId // a model writes them as it writes text
   let words = isArguments ? label || 'arguments' : span.kind === 'suspended' || span.kind === 'step' || span.kind === 'run' ? nameOf(span) : label && label !== kind ? `${kind} ${label}` : kind
-  if (span.status && span.status !== 'done') words += `, ${span.status === 'waiting' ? 'pending' : span.status}`
+  if (verdict && verdict !== 'done') words += `, ${verdict === 'waiting' ? 'pending' : verdict}`
   if (span.struck) words += ', taken back'
   return words
 }

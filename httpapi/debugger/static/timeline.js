@@ -5,6 +5,7 @@
 
 import { createAxis } from './axis.js'
 import { h, icon, put, setText } from './dom.js'
+import { failuresOf } from './failures.js'
 import { duration, line, moment, number, plain } from './format.js'
 import { bindKeys } from './keys.js'
 import { arrange, GAP, MARKS, PAD } from './lanes.js'
@@ -24,6 +25,7 @@ const HEIGHT = 'helixd-timeline-height'
 
 export function mount(element, app) {
   const ui = build(element)
+  const failures = failuresOf(app)
   const blocks = new Map() // by span
   const ticks = new Map() // by mark
   let kind = remembered(AXIS) === 'time' ? 'time' : 'record'
@@ -36,7 +38,7 @@ export function mount(element, app) {
   let painted = 0 // rises when what there is, or its colours, change
 
   const overview = createOverview(ui.over, {
-    colours, plan: () => plan, axis: () => axis, view: () => view, show,
+    colours: () => colours(failures), plan: () => plan, axis: () => axis, view: () => view, show,
     position: () => axis.x(app.effectiveAt()),
   })
 
@@ -126,7 +128,7 @@ export function mount(element, app) {
     const top = scrolled, bottom = top + bodyHeight
     const canvas = sized(ui.canvas, width, bodyHeight)
     ui.canvas.style.transform = `translate(${gutter}px, ${top}px)`
-    const colour = colours()
+    const colour = colours(failures)
     canvas.clearRect(0, 0, width, bodyHeight)
     const fine = [], wide = [], moments = []
     for (const lane of plan.lanes) {
@@ -215,15 +217,17 @@ export function mount(element, app) {
 
   function placeBlock(el, { span, a, b, y, height }) {
     const from = Math.max(a, -3), to = Math.min(b, width + 3), room = to - from
-    if (el.span !== span) {
+    const verdict = failures.verdict(span)
+    if (el.span !== span || el.verdict !== verdict) {
       el.span = span
+      el.verdict = verdict
       el.dataset.kind = span.kind
       el.dataset.from = span.from
       el.dataset.to = span.to
-      el.className = `sp k-${span.kind === 'text' && span.callId ? 'arguments' : span.kind} s-${span.status}`
+      el.className = `sp k-${span.kind === 'text' && span.callId ? 'arguments' : span.kind} s-${verdict ? 'failed' : span.status}`
       el.toggleAttribute('data-open', Boolean(span.open))
       el.toggleAttribute('data-struck', Boolean(span.struck))
-      el.setAttribute('aria-label', `${describe(span)}, records ${span.from} to ${span.to}`)
+      el.setAttribute('aria-label', `${describe(span, verdict)}, records ${span.from} to ${span.to}`)
       el.lastChild.textContent = span.endedAt > span.startedAt ? duration(span.endedAt - span.startedAt) : ''
       el.firstChild.textContent = nameOf(span)
     }
@@ -448,7 +452,7 @@ export function mount(element, app) {
     draw()
   }, { passive: true })
 
-  tooltip(ui, element, (el) => el.span ? aboutSpan(el.span) : aboutMark(el.mark))
+  tooltip(ui, element, (el) => el.span ? aboutSpan(el.span, el.verdict) : aboutMark(el.mark))
   resizable(ui.handle, ui.scroll)
 
   ui.live.addEventListener('click', () => app.go({ at: app.at === null ? app.head : null }))
@@ -469,10 +473,12 @@ export function mount(element, app) {
   app.on('timeline', changed)
   app.on('agent', looked)
   app.on('live', follow)
-  app.on('theme', () => {
-    painted++
-    draw()
-  })
+  for (const event of ['theme', 'failures']) {
+    app.on(event, () => {
+      painted++
+      draw()
+    })
+  }
   app.on('at', () => {
     reveal()
     roving()
@@ -494,7 +500,7 @@ export function mount(element, app) {
 const strongMarks = new Set(['takeover', 'rollback', 'abort', 'error', 'truncated'])
 const keyOf = (m) => `${m.sequence} ${m.kind} ${m.lane}`
 
-function aboutSpan(s) {
+function aboutSpan(s, verdict) {
   const rows = [
     ['records', s.from === s.to ? number(s.from) : `${number(s.from)} to ${s.open ? 'now' : number(s.to)}${s.records > 1 ? ` (${number(s.records)})` : ''}`],
     ['began', moment(s.startedAt)],
@@ -505,7 +511,7 @@ function aboutSpan(s) {
     ['error', line(s.error, 300)],
     ['truncated', s.struck ? `by record ${number(s.struckBy)}` : ''],
   ]
-  return [h('strong', {}, describe(s)), table(rows)]
+  return [h('strong', {}, describe(s, verdict)), table(rows)]
 }
 
 function aboutMark(m) {
@@ -519,7 +525,7 @@ const table = (rows) => h('dl', {}, rows.filter(([, v]) => v).map(([k, v]) => [h
 
 // colours are the theme's, for what is painted.
 let read = null
-function colours() {
+function colours(failures) {
   if (read) return read
   const style = getComputedStyle(document.documentElement)
   const get = (name) => style.getPropertyValue(`--${name}`).trim()
@@ -530,7 +536,7 @@ function colours() {
   const failed = get('k-bad')
   read = {
     border: get('border'), borderStrong: get('border-strong'), bad: get('bad'),
-    of: (span) => span.status === 'failed' || span.status === 'denied' ? failed : kinds[span.kind] ?? kinds.custom,
+    of: (span) => span.status === 'failed' || span.status === 'denied' || failures.verdict(span) ? failed : kinds[span.kind] ?? kinds.custom,
   }
   queueMicrotask(() => { read = null })
   return read

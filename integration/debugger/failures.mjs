@@ -1,0 +1,71 @@
+// Why a session failed, and the way to what failed and was refused in it.
+import assert from 'node:assert/strict';
+import { appears, at, close, link, open, part, press, settles, shoot, text, until, values, visible } from './browser.mjs';
+import { agrees } from './shown.mjs';
+
+const incident = 'demo-incident';
+
+/** The first view says why; a click or a key leads to each failure, the first one first. */
+export async function jumpToIt({ browser, demo }) {
+  const { headSequence: head } = await demo.summary(incident);
+  const { state } = await demo.state(incident);
+  const page = await open(browser, link(demo.url, incident));
+  await settles(page, incident, head);
+  await until('why', async () => (await text(page, part('why'))) === state.error.message);
+  assert.equal(await page.$eval('#why', (e) => e.getBoundingClientRect().bottom < innerHeight / 3), true, 'it is in the first view');
+  await until('how many', async () => (await text(page, part('why-place'))) === '4');
+
+  const refunds = state.messages.filter((m) => m.role === 'tool' && m.toolName === 'refund');
+  const [declined, again, locked] = refunds;
+  await press(page, part('why-first'));
+  await agrees(page, demo, incident, declined.sequence);
+  await until('what it is', async () => (await text(page, part('why'))) === declined.result.reason);
+  assert.equal(await text(page, part('why-place')), '1 of 4');
+  assert.ok(await page.$eval(`${part('call')}[data-call="${declined.toolCallId}"]`, (e) => { const box = e.getBoundingClientRect(); return box.top >= 0 && box.bottom <= innerHeight; }), 'the call is in sight');
+  await shoot(page, 'first-failure');
+  await page.evaluate(() => document.activeElement.blur());
+  for (const m of [again, locked]) {
+    await page.keyboard.press('e');
+    await settles(page, incident, m.sequence);
+  }
+  await page.keyboard.press('e');
+  await until('the run', async () => (await text(page, part('why'))) === state.error.message && (await at(page)) > locked.sequence);
+  await page.keyboard.press('e'); // after the last one comes the first
+  await settles(page, incident, declined.sequence);
+  await page.keyboard.press('E');
+  await until('the last one', async () => (await at(page)) > locked.sequence);
+  await close(page);
+}
+
+/** A call that was refused does not look like one that succeeded. */
+export async function refusedIsNotDone({ browser, demo }) {
+  const { headSequence: head } = await demo.summary(incident);
+  const { state } = await demo.state(incident);
+  const page = await open(browser, link(demo.url, incident));
+  await settles(page, incident, head);
+  for (const m of state.messages.filter((m) => m.toolName === 'refund')) {
+    const chip = await page.$eval(`${part('call')}[data-call="${m.toolCallId}"] .chip`, (e) => `${e.textContent} ${e.className}`);
+    assert.equal(chip, m.error ? 'failed chip bad' : 'declined chip bad');
+  }
+  await until('its blocks are red', async () => (await values(page, `${part('span', '.s-failed[data-kind="tool"]')}`, 'data-from')).length === 3);
+  await close(page);
+}
+
+/** A session without failures has no such bar; one denied call makes one. */
+export async function onlyWhereThereAre({ browser, demo }) {
+  await demo.start('f-deny', 'janitor', 'Go.');
+  const { pendingToolCalls: [pending] } = await demo.waits('f-deny');
+  const page = await open(browser, link(demo.url, 'f-deny'));
+  await settles(page, 'f-deny');
+  assert.equal(await visible(page, '#why'), false);
+  await demo.post('/submit-tool-result', { sessionId: 'f-deny', kind: 'approval-response', toolCallId: pending.toolCallId, approved: false, reason: 'They are needed.' });
+  await demo.post('/resume', { sessionId: 'f-deny' });
+  const { headSequence: head } = await demo.comes('f-deny', 'completed');
+  await settles(page, 'f-deny', head);
+  await appears(page, part('why-first'));
+  await press(page, part('why-first'));
+  await until('the reason', async () => (await text(page, part('why'))) === 'They are needed.');
+  await page.evaluate(() => { location.hash = '#/'; });
+  await until('it goes with its session', async () => !(await visible(page, '#why')));
+  await close(page);
+}
