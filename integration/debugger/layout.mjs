@@ -1,6 +1,6 @@
 // Wide and narrow windows, and no mouse.
 import assert from 'node:assert/strict';
-import { appears, at, close, goes, link, open, part, settles, shoot, until, visible } from './browser.mjs';
+import { appears, at, close, goes, link, open, part, press, settles, shoot, text, until, values, visible } from './browser.mjs';
 
 const incident = 'demo-incident';
 
@@ -9,6 +9,17 @@ const overflows = (page) => page.evaluate(() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
   return [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > width + 1).map((e) => `${e.tagName}#${e.id}.${e.className} ${Math.round(e.getBoundingClientRect().right)}`).slice(0, 10);
+});
+
+/** small are texts of less than 12 pixels. */
+const small = (page) => page.evaluate(() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const e = node.parentElement;
+    if (node.data.trim() && e.checkVisibility() && parseFloat(getComputedStyle(e).fontSize) < 12) found.push(`${e.className}: ${node.data.slice(0, 40)}`);
+  }
+  return found;
 });
 
 async function fits({ browser, demo }, width, height, touch) {
@@ -26,6 +37,7 @@ async function fits({ browser, demo }, width, height, touch) {
       await appears(page, part('position'));
       if (hash.includes('..')) await until('the comparison', () => visible(page, part('diff-row')));
       assert.deepEqual(await overflows(page), [], `${about}, ${hash}`);
+      assert.deepEqual(await small(page), [], `${about}, ${hash}`);
       assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll('button,select,input,textarea')].filter((e) => e.checkVisibility() && !e.textContent.trim() && !e.ariaLabel && !e.labels?.length && !e.title && !e.getAttribute('aria-labelledby')).map((e) => e.outerHTML.slice(0, 120))), [], `${about}: everything has a name`);
       await shoot(page, `incident-${width}-${dark ? 'dark' : 'light'}-${hash.includes('..') ? 'compare' : hash.includes('@') ? 'past' : 'head'}`);
     }
@@ -51,6 +63,31 @@ export async function hasAChoiceOfColours({ browser, demo }) {
   await page.reload();
   await settles(page, incident);
   assert.equal(await ground(), dark);
+  await close(page);
+}
+
+/** The legend has what is on the timeline, and hides kinds of blocks. */
+export async function hasALegend({ browser, demo }) {
+  const { headSequence: head } = await demo.summary(incident);
+  const page = await open(browser, link(demo.url, incident));
+  await settles(page, incident, head);
+  await appears(page, part('legend'));
+  const words = await text(page, part('legend'));
+  for (const word of ['message', 'reasoning', 'answer', 'tool', 'approval', 'sub-agent', 'paused', 'failed or refused', 'truncated', 'takeover', 'checkpoint', 'error']) assert.ok(words.includes(word), word);
+  const kinds = new Set(await values(page, part('span'), 'data-kind'));
+  for (const kind of kinds) if (kind !== 'run' && kind !== 'step') assert.ok(await page.$(part('legend-kind', `[data-kind="${kind}"]`)), kind);
+  const tools = part('span', '[data-kind="tool"]');
+  await appears(page, tools);
+  await press(page, part('legend-kind', '[data-kind="tool"]'));
+  await until('they are hidden', async () => (await page.$$(tools)).length === 0);
+  await press(page, part('legend-kind', '[data-kind="tool"]'));
+  await appears(page, tools);
+  assert.equal((await page.$$eval(part('span', '[data-kind="run"]'), (all) => all.map((e) => e.firstChild.textContent))).toSorted().join(), 'turn 1,turn 1,turn 1, continued');
+  await press(page, part('legend-toggle'));
+  await goes(page, part('legend'));
+  await page.reload();
+  await settles(page, incident, head);
+  assert.equal(await visible(page, part('legend')), false, 'it stays hidden');
   await close(page);
 }
 

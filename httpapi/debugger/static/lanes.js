@@ -1,7 +1,7 @@
 // Which row of which lane a span is in. A lane is an agent: its runs, its
 // steps, messages, and below that what happens at the same time.
 
-export const MARKS = 14, SLIM = 15, ROW = 20, GAP = 2, PAD = 6
+export const MARKS = 14, SLIM = 18, ROW = 22, GAP = 2, PAD = 6
 const MOST_ROWS = 8 // of what happens at the same time; more overlap
 
 const fixed = { run: 0, step: 1, user: 2, reasoning: 2, text: 2, custom: 2, outside: 2 }

@@ -8,6 +8,7 @@ import { h, icon, put, setText } from './dom.js'
 import { failuresOf } from './failures.js'
 import { duration, line, moment, number, plain } from './format.js'
 import { bindKeys } from './keys.js'
+import { createLegend, kindOf } from './legend.js'
 import { arrange, GAP, MARKS, PAD } from './lanes.js'
 import { createOverview } from './overview.js'
 import { pointers } from './pointers.js'
@@ -17,17 +18,20 @@ import { statusOf, tones } from './states.js'
 const LEAST_BLOCK = 4 // px, of a block that is an element
 const MOST_BLOCKS = 500
 const MOST_MARKS = 250
-const LABEL_FROM = 26 // px
-const DURATION_FROM = 110 // px
+const LABEL_PAD = 14, LETTER = 7, LEAST_LETTERS = 6 // px, px, and how many letters say something
+const DURATION = 52 // px
 const LEAST_VIEW = { record: 6, time: 4 }
 const AXIS = 'helixd-axis'
 const HEIGHT = 'helixd-timeline-height'
+const LEGEND = 'helixd-legend'
 
 export function mount(element, app) {
   const ui = build(element)
   const failures = failuresOf(app)
   const blocks = new Map() // by span
   const ticks = new Map() // by mark
+  const hidden = new Set() // kinds of blocks
+  const legend = createLegend(ui.legend, hidden, draw)
   let kind = remembered(AXIS) === 'time' ? 'time' : 'record'
   let axis = createAxis({ spans: [], marks: [], head: 0 }, kind)
   let plan = { lanes: [], height: 0 }
@@ -58,6 +62,7 @@ export function mount(element, app) {
     else if (app.at === null && view.to >= before * 0.999) shift(axis.length - before)
     labels()
     status()
+    legend(t)
     draw()
   }
 
@@ -75,7 +80,7 @@ export function mount(element, app) {
       style: { top: `${lane.top}px`, height: `${lane.height}px`, 'padding-left': `${10 + Math.min(lane.depth, 6) * 12}px` },
     }, lane.depth > 0 ? h('span', { class: 'tl-branch' }) : null,
     h('span', { class: 'tl-name' }, line(lane.agentType || lane.sessionId, 40)),
-    lane.depth > 0 ? h('span', { class: 'tl-id' }, line(lane.sessionId, 60)) : null)))
+    lane.depth > 0 ? h('span', { class: 'tl-id' }, line(lane.sessionId.replace(app.session, '…'), 60)) : null)))
   }
 
   function looked() {
@@ -136,6 +141,7 @@ export function mount(element, app) {
       canvas.fillStyle = colour.border
       canvas.fillRect(0, Math.round(lane.top + lane.height - top) - 1, width, 1)
       for (const item of lane.spans) {
+        if (hidden.has(kindOf(item.span))) continue
         const a = px(axis.left(item.span.from)), b = px(axis.x(item.span.open ? app.head : item.span.to))
         if (b < 0 || a > width) continue
         const y = lane.top + item.y
@@ -230,9 +236,10 @@ export function mount(element, app) {
       el.setAttribute('aria-label', `${describe(span, verdict)}, records ${span.from} to ${span.to}`)
       el.lastChild.textContent = span.endedAt > span.startedAt ? duration(span.endedAt - span.startedAt) : ''
       el.firstChild.textContent = nameOf(span)
+      el.letters = el.firstChild.textContent.length
     }
-    el.toggleAttribute('data-small', room < LABEL_FROM)
-    el.toggleAttribute('data-wide', room >= DURATION_FROM)
+    el.toggleAttribute('data-small', room < LABEL_PAD + LETTER * Math.min(el.letters, LEAST_LETTERS))
+    el.toggleAttribute('data-wide', room >= LABEL_PAD + LETTER * el.letters + DURATION)
     el.style.transform = `translate(${from}px, ${y}px)`
     el.style.width = `${Math.max(1, room - 1)}px`
     el.style.height = `${height}px`
@@ -454,6 +461,15 @@ export function mount(element, app) {
 
   tooltip(ui, element, (el) => el.span ? aboutSpan(el.span, el.verdict) : aboutMark(el.mark))
   resizable(ui.handle, ui.scroll)
+  const explain = (yes) => {
+    ui.legend.hidden = !yes
+    ui.explain.setAttribute('aria-expanded', String(yes))
+  }
+  explain(remembered(LEGEND) ? remembered(LEGEND) === 'shown' : !matchMedia('(max-width: 760px)').matches)
+  ui.explain.addEventListener('click', () => {
+    explain(ui.legend.hidden)
+    remember(LEGEND, ui.legend.hidden ? 'hidden' : 'shown')
+  })
 
   ui.live.addEventListener('click', () => app.go({ at: app.at === null ? app.head : null }))
   ui.zoomIn.addEventListener('click', () => zoom(0.6))
@@ -643,6 +659,8 @@ function build(element) {
     axes: h('div', { class: 'tl-axes', role: 'group', 'aria-label': 'Axis' },
       h('button', { type: 'button', 'data-axis': 'record', 'data-test': 'axis-record' }, 'Records'),
       h('button', { type: 'button', 'data-axis': 'time', 'data-test': 'axis-time' }, 'Time')),
+    explain: h('button', { type: 'button', class: 'quiet', 'data-test': 'legend-toggle', 'aria-expanded': 'true', 'aria-controls': 'legend', title: 'What the colours and the marks mean' }, 'Legend'),
+    legend: h('div', { id: 'legend', class: 'tl-legend', 'data-test': 'legend', role: 'group', 'aria-label': 'Legend' }),
     previous: button('previous', 'One record back (←)', icon('back')),
     next: button('next', 'One record on (→)', icon('next')),
     zoomOut: button('zoom-out', 'Zoom out (−)', icon('minus')),
@@ -677,9 +695,10 @@ function build(element) {
       ui.live,
       h('span', { class: 'tl-where' }, ui.previous, h('span', {}, ui.position, h('span', { class: 'muted' }, ' / '), ui.head), ui.next),
       ui.when, h('span', { class: 'grow' }),
-      ui.axes, h('span', { class: 'tl-zoom' }, ui.zoomOut, ui.fit, ui.zoomIn)),
+      ui.explain, ui.axes, h('span', { class: 'tl-zoom' }, ui.zoomOut, ui.fit, ui.zoomIn)),
     ui.over,
     h('div', { class: 'tl-body' }, ui.scrubber, ui.scroll, ui.other, ui.playhead),
+    ui.legend,
     ui.handle)
   document.body.append(ui.tip)
   return ui
