@@ -41,8 +41,22 @@ export async function filters({ browser, demo }) {
   await write(page, part('search'), 'Lisbon'); // a word of a message
   const hit = part('search-hit', '[data-session="demo-incident"]');
   await until('a message is found, and no session', async () => (await visible(page, hit)) && (await listed(page)).length === 0);
+  assert.equal(await text(page, `${hit} mark`), 'Lisbon');
+  assert.ok(await page.$eval(`${hit} mark`, (e) => { const [box, row] = [e, e.closest('a')].map((x) => x.getBoundingClientRect()); return box.bottom <= row.bottom && box.right <= row.right; }), 'the match is in sight');
   await press(page, hit);
   await agrees(page, demo, 'demo-incident', 2);
+  await write(page, part('search'), 'charged');
+  const kinds = () => values(page, part('search-hit'), 'href').then((all) => all.map((a) => Number(a.split('@')[1])).toSorted((a, b) => a - b).join());
+  await until('messages and a call', async () => (await kinds()) === '2,51,55');
+  await choose(page, part('search-kind'), 'call');
+  await until('the call', async () => (await kinds()) === '51');
+  await choose(page, part('search-kind'), 'message');
+  await until('the messages', async () => (await kinds()) === '2,55');
+  await choose(page, part('search-kind'), '');
+  await page.focus(part('search'));
+  await page.keyboard.press('Escape');
+  assert.equal(await page.evaluate(() => document.activeElement === document.body), true, 'Escape leaves the field');
+  await appears(page, row('list-plan'));
   await write(page, part('search'), 'list-'); // an id
   await until('both are found, and no other', async () => (await listed(page)).toSorted().join() === 'list-plan,list-tidy');
   await shoot(page, 'searched');

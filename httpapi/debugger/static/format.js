@@ -18,6 +18,19 @@ export function line(text, most = 200) {
   return one.length > most ? one.slice(0, most - 1) + '…' : one
 }
 
+// around is the part of a text that has the first of some words in it, on one line, as
+// {text, hit} pieces, of which hit is such a word.
+export function around(text, words, most = 110) {
+  const one = plain(String(text ?? '').replace(/\s+/g, ' '))
+  const wanted = words.filter(Boolean).map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).sort((a, b) => b.length - a.length)
+  if (!wanted.length) return [{ text: line(one, most) }]
+  const found = new RegExp(`(${wanted.join('|')})`, 'giu')
+  const first = one.search(found)
+  const from = first > 30 && one.length > most ? one.indexOf(' ', first - 30) + 1 : 0
+  const cut = (from > 0 ? '…' : '') + one.slice(from, from + most) + (one.length > from + most ? '…' : '')
+  return cut.split(found).map((text, i) => ({ text, hit: i % 2 === 1 })).filter((piece) => piece.text)
+}
+
 const whole = new Intl.NumberFormat('en')
 
 export const number = (n) => whole.format(n ?? 0)

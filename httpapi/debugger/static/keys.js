@@ -15,7 +15,7 @@ const help = [
   ['t', 'timeline by record or by time'],
   ['c', 'compare'],
   ['f', 'fork here'],
-  ['/', 'search'],
+  ['/', 'search; Esc leaves a field'],
   ['?', 'this help'],
 ]
 
@@ -76,6 +76,10 @@ export function bindKeys(app, timeline) {
     '?': () => showHelp(),
   }
 
+  // Escape leaves a field, so that the keys work.
+  document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && !event.isComposing && event.target.matches?.('input, textarea, select') && !event.target.closest('dialog, #signin')) event.target.blur()
+  })
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
     if (document.querySelector('dialog[open]')) return // wherever the focus has gone

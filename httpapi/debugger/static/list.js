@@ -3,11 +3,11 @@
 // about again.
 
 import { sessionPath } from './api.js'
-import { ago, line, money, number, plain, short } from './format.js'
+import { ago, around, line, money, number, plain, short } from './format.js'
 import { h, icon, put, setText } from './dom.js'
 import { statusOf } from './states.js'
 
-const ROW = 58 // px
+const ROW = 58, HIT_ROW = 86 // px
 const PAGE = 100
 const POLL_MS = 2000
 const SEARCH_MS = 250
@@ -20,6 +20,7 @@ export function mount(element, app) {
   let sort = 'updated'
   let total = null, pages = new Map() // by number
   let found = null // of a search: their own rows
+  let hits = { words: [], all: [], kind: '' } // what the search has found in sessions, and which kind of it is shown
   let generation = 0, failure = null
   const rows = new Map() // elements, by index
   const usage = new Map() // by session
@@ -84,10 +85,13 @@ export function mount(element, app) {
     draw()
   }
 
+  // row is how high a row is: what was found is shown with the text around it.
+  const row = () => (found ? HIT_ROW : ROW)
+
   // inSight are the indices of the rows that are.
   function inSight() {
-    const first = Math.max(0, Math.floor(ui.scroll.scrollTop / ROW) - 2)
-    const last = Math.ceil((ui.scroll.scrollTop + ui.scroll.clientHeight) / ROW) + 2
+    const first = Math.max(0, Math.floor(ui.scroll.scrollTop / row()) - 2)
+    const last = Math.ceil((ui.scroll.scrollTop + ui.scroll.clientHeight) / row()) + 2
     return [first, Math.min(last, (found ? found.length : total ?? 0) - 1)]
   }
 
@@ -132,13 +136,21 @@ export function mount(element, app) {
     const mine = ++latest
     if (text === '') {
       found = null
+      hits = { ...hits, all: [], words: [] }
       draw()
       poll()
       return
     }
-    const [ids, hits] = await Promise.all([byID(text), byWords(text)])
+    const [ids, words] = await Promise.all([byID(text), byWords(text)])
     if (mine !== latest) return
-    found = [...ids.map((s) => ({ session: s })), ...hits.map((hit) => ({ hit }))]
+    hits = { ...hits, ids, all: words, words: text.split(/[\s"]+/) }
+    sift()
+  }
+
+  // sift shows what was found, of the kind that is chosen.
+  function sift() {
+    const is = (hit) => !hits.kind || (hits.kind === 'message' ? hit.kind === 'message' : hit.kind !== 'message')
+    found = [...(hits.kind ? [] : hits.ids).map((s) => ({ session: s })), ...hits.all.filter(is).map((hit) => ({ hit }))]
     ui.scroll.scrollTop = 0
     draw()
   }
@@ -181,7 +193,9 @@ export function mount(element, app) {
   function paint() {
     frame = 0
     const count = found ? found.length : total ?? 0
-    ui.space.style.height = `${count * ROW}px`
+    ui.space.style.height = `${count * row()}px`
+    element.toggleAttribute('data-found', Boolean(found))
+    ui.kinds.hidden = !found || !hits.all.length
     const [first, last] = inSight()
     const gone = new Set(rows.keys())
     const fresh = []
@@ -189,13 +203,14 @@ export function mount(element, app) {
       const item = found ? found[i] : { session: pages.get(Math.floor(i / PAGE))?.[i % PAGE] }
       if (!found && !item.session) want(Math.floor(i / PAGE))
       gone.delete(i)
-      let row = rows.get(i)
-      if (!row) {
-        row = h('a', { class: 'ls-row', style: { transform: `translateY(${i * ROW}px)` } })
-        rows.set(i, row)
-        fresh.push(row)
+      let el = rows.get(i)
+      if (!el) {
+        el = h('a', { class: 'ls-row' })
+        rows.set(i, el)
+        fresh.push(el)
       }
-      fillRow(row, item)
+      el.style.transform = `translateY(${i * row()}px)`
+      fillRow(el, item)
     }
     for (const i of gone) {
       rows.get(i).remove()
@@ -217,7 +232,7 @@ export function mount(element, app) {
   }
 
   function fillRow(row, { session: s, hit }) {
-    const content = hit ? JSON.stringify(hit) : JSON.stringify([s, usage.get(s?.sessionId)?.sum, ago(s?.updatedAt ?? 0), s?.sessionId === app.session])
+    const content = hit ? JSON.stringify([hit, hits.words]) : JSON.stringify([s, usage.get(s?.sessionId)?.sum, ago(s?.updatedAt ?? 0), s?.sessionId === app.session])
     if (row.content === content) return
     row.content = content
     if (hit) {
@@ -228,7 +243,8 @@ export function mount(element, app) {
       for (const [k, v] of Object.entries({ 'data-test': 'search-hit', 'data-session': root })) row.setAttribute(k, v)
       put(row,
         h('span', { class: 'ls-top' }, h('span', { class: 'ls-id' }, line(hit.sessionId, 60)), h('span', { class: 'ls-ago' }, `#${hit.sequence}`)),
-        h('span', { class: 'ls-low' }, h('span', { class: 'ls-tag' }, line(hit.toolName || hit.role || hit.kind, 24)), h('span', { class: 'ls-snippet' }, line(hit.snippet, 120))))
+        h('span', { class: 'ls-low' }, h('span', { class: 'ls-tag' }, line(hit.toolName || hit.role || hit.kind, 24)), h('span', { class: 'grow' }), h('span', { class: 'ls-agent' }, line(hit.agentType, 40))),
+        h('span', { class: 'ls-snippet' }, around(hit.snippet, hits.words).map((p) => (p.hit ? h('mark', {}, p.text) : p.text))))
       return
     }
     if (!s) {
@@ -302,7 +318,7 @@ export function mount(element, app) {
           searching = setTimeout(search, SEARCH_MS)
         },
         onkeydown: (event) => {
-          if (event.key === 'Escape' && ui.search.value) {
+          if (event.key === 'Escape') {
             ui.search.value = ''
             search()
           } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
@@ -315,6 +331,10 @@ export function mount(element, app) {
         h('option', { value: '' }, 'Any status'), statuses.map((s) => h('option', { value: s }, s))),
       agent: h('select', { 'aria-label': 'Agent', 'data-test': 'filter-agent', onchange: (event) => set('agentType', event.target.value) },
         h('option', { value: '' }, 'Any agent')),
+      kinds: h('select', { 'aria-label': 'What is found', 'data-test': 'search-kind', hidden: true, onchange: (event) => {
+        hits.kind = event.target.value
+        sift()
+      } }, h('option', { value: '' }, 'all that is found'), h('option', { value: 'message' }, 'messages'), h('option', { value: 'call' }, 'tool calls')),
       user: field('userId', 'User', 'filter-user'),
       tag: field('tag', 'Tag', 'filter-tag'),
       sort: h('select', {
@@ -333,7 +353,7 @@ export function mount(element, app) {
       h('div', { class: 'list-head' },
         h('label', { class: 'ls-search' }, icon('search'), ui.search, h('kbd', { 'aria-hidden': 'true' }, '/')),
         h('div', { class: 'ls-filters' }, ui.status, ui.agent, ui.user, ui.tag),
-        h('div', { class: 'list-count' }, ui.count, ui.sort)),
+        h('div', { class: 'list-count' }, ui.count, ui.kinds, ui.sort)),
       ui.scroll)
     ui.scroll.addEventListener('scroll', draw, { passive: true })
     ui.scroll.addEventListener('keydown', (event) => {
