@@ -8,6 +8,7 @@ import * as layout from './layout.mjs';
 import * as list from './list.mjs';
 import * as live from './live.mjs';
 import * as moments from './moments.mjs';
+import * as states from './states.mjs';
 import * as tokens from './tokens.mjs';
 import * as travel from './travel.mjs';
 import * as waiting from './waiting.mjs';
@@ -17,7 +18,7 @@ const only = process.env.DEBUGGER_ONLY;
 const world = { demo: new Daemon(demo), secured };
 
 let failed = 0;
-for (const [file, scenarios] of Object.entries({ moments, failures, list, waiting, travel, live, tokens, hostile, large, layout })) {
+for (const [file, scenarios] of Object.entries({ moments, failures, list, waiting, travel, live, tokens, hostile, states, large, layout })) {
   for (const [name, run] of Object.entries(scenarios)) {
     const title = `${file}: ${name.replace(/[A-Z]/g, (c) => ` ${c.toLowerCase()}`)}`;
     if (only && !new RegExp(only).test(title)) continue;

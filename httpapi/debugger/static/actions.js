@@ -49,7 +49,7 @@ export function mount(element, app) {
   function show() {
     const over = !now || now.status === 'completed' || now.status === 'failed'
     const running = Boolean(now) && !over && (now.isExecuting || now.currentRun?.status === 'running')
-    put(status, now ? chip(statusOf(now), tones[statusOf(now)]) : '')
+    put(status, now ? chip(statusOf(now), tones[statusOf(now)]) : h('span', { class: 'muted' }, 'Loading…'))
     interrupt.disabled = !running
     abort.disabled = over || !now?.currentRun
     resume.disabled = over || running || !now?.currentRun

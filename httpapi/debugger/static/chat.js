@@ -21,15 +21,17 @@ export function mount(element, app) {
   const button = h('button', { type: 'submit', class: 'primary', 'data-test': 'chat-send' }, 'Send')
   const hint = h('p', { class: 'muted hint' })
   const trouble = h('div', { 'aria-live': 'assertive' })
+  const teach = h('div', { class: 'teach muted' })
   put(element, h('form', { class: 'chat', onsubmit: (e) => {
     e.preventDefault()
     send()
-  } }, h('header', { class: 'head' }, title, agent), id, input, h('div', { class: 'foot' }, hint, h('span', { class: 'grow' }), button), trouble))
+  } }, h('header', { class: 'head' }, title, agent), id, input, h('div', { class: 'foot' }, hint, h('span', { class: 'grow' }), button), trouble, teach))
 
-  let agents = []
+  let agents = [], known = false
   async function load() {
     try {
       agents = (await app.api.get('/readyz')).agents ?? []
+      known = true
     } catch { /* then a session that is shown can be talked to */ }
     fill()
   }
@@ -44,14 +46,17 @@ export function mount(element, app) {
   function show() {
     const fresh = agent.value !== ''
     id.hidden = !fresh
-    title.textContent = app.session === null ? 'Begin a session' : 'Chat'
-    input.placeholder = fresh ? `Begin a session with ${plain(agent.value)}` : 'Say something to this session'
+    title.textContent = app.session === null ? 'Start a session' : 'Chat'
+    input.placeholder = fresh ? `The first message to ${plain(agent.value)}` : 'Say something to this session'
     const waits = app.timeline?.status === 'active' && app.timeline.streamStatus === 'paused'
     hint.textContent = [
       !fresh && app.at !== null && app.at < app.head ? `It goes to the session as it is now, not as it was at #${app.at}.` : '',
       !fresh && waits ? 'The session is paused: a message continues it without the pending results.' : '',
     ].filter(Boolean).join(' ')
     button.disabled = sending || (app.session === null && !fresh)
+    put(teach, app.session !== null ? '' : known && !agents.length
+      ? ['This server has no agents yet. Add some to its ', h('code', {}, 'helix.yaml'), ', or append the chunks of your own agent with ', h('code', {}, 'POST /sessions/{id}/chunks'), '.']
+      : ['Or from a shell:', h('pre', { tabindex: 0 }, `curl ${new URL('start', document.baseURI)} -d '${JSON.stringify({ sessionId: 'my-session', agentType: agent.value || 'my-agent', message: 'Hello' }).replaceAll("'", '')}'`)])
   }
 
   async function send() {

@@ -11,7 +11,9 @@ const GROUP = 40 // messages that are laid out together
 
 // items returns what there is to show, in order: {key, group, build}. What has
 // the same key looks the same, but for what stands open; groups rise.
-export function items(app, root, s) {
+export function items(app, root, s, outside) {
+  if (outside && s === root) return outside.map((m, i) => outsideItem(app, s, m, i))
+
   const messages = s.messages ?? []
   const out = { list: [], push: (item) => out.list.push({ ...item, group }) }
   const answers = new Map() // of calls, by the assistant's message and the call
@@ -53,6 +55,20 @@ export function items(app, root, s) {
       h('strong', { class: 'bad' }, 'The run failed'), h('span', { class: 'prose' }, plain(s.error.message)), s.error.code && h('code', { class: 'code' }, plain(s.error.code))) })
   }
   return out.list
+}
+
+// outsideItem is a message that an outside producer's chunks make.
+function outsideItem(app, s, m, i) {
+  const calls = m.parts.filter((p) => p.toolCall).map(({ toolCall: c }) => ({ ...c, status: c.answer ? verdictOf(c.answer.m) : 'running' }))
+  return {
+    key: `outside ${m.sequence} ${JSON.stringify(m.parts).length} ${calls.map((c) => c.status).join()}`, group: Math.floor(i / GROUP),
+    build: () => h('article', { class: 'message assistant', 'data-test': 'outside', 'data-role': 'assistant', 'data-sequence': m.sequence },
+      byline(app, m, h('strong', {}, plain(m.agent === s.sessionId ? s.agentType || 'Assistant' : m.agent)), m.step ? h('span', { class: 'muted' }, `step ${m.step}`) : null, chip('outside producer', 'muted')),
+      m.parts.map((p) => [part(app, s, p, calls),
+        p.custom && h('div', { class: 'io' }, h('span', { class: 'label' }, 'event'), h('code', {}, plain(p.custom.eventName)), tree(p.custom.data, { open: 0 })),
+        p.output !== undefined && h('div', { class: 'io' }, h('span', { class: 'label' }, 'output'), tree(p.output, { open: 1 })),
+        p.error !== undefined && h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'), prose(p.error, { class: 'prose bad' }))])),
+  }
 }
 
 // ownersOf finds for each tool message the assistant's message that asked.
@@ -274,10 +290,8 @@ function struckItem(app, root, g) {
     key: `struck ${g.from} ${g.to} ${g.ranges.length}`,
     build() {
       const body = h('div', { class: 'body' })
-      const box = h('details', { class: 'struck', 'data-test': 'struck', 'data-from': g.from, 'data-to': g.to },
-        h('summary', {}, h('span', { class: 'label' }, 'truncated'), g.ranges.some((r) => r.scope === 'all') ? 'by a rollback' : 'unfinished, generated again',
-          h('span', { class: 'grow' }), place(app, g.from), ' – ', place(app, g.to)),
-        body)
+      const box = h('details', {},
+        h('summary', {}, h('span', { class: 'label' }, 'truncated'), g.ranges.some((r) => r.scope === 'all') ? 'by a rollback' : 'unfinished, generated again'), body)
       let asked = false
       box.addEventListener('toggle', () => {
         if (!box.open || asked) return
@@ -288,7 +302,7 @@ function struckItem(app, root, g) {
           body.replaceChildren(h('p', { class: 'bad' }, plain(err.message)))
         })
       })
-      return box
+      return h('div', { class: 'struck', 'data-test': 'struck', 'data-from': g.from, 'data-to': g.to }, box, h('span', { class: 'where' }, place(app, g.from), ' – ', place(app, g.to)))
     },
   }
 }

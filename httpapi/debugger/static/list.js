@@ -224,10 +224,14 @@ export function mount(element, app) {
     }
     const filtered = Object.values(filter).some(Boolean)
     setText(ui.count, total === null && !found ? '' : found ? `${number(count)} found` : `${number(count)} session${count === 1 ? '' : 's'}`)
-    ui.empty.hidden = count > 0 || (total === null && !found && !failure)
+    ui.empty.hidden = count > 0
     put(ui.empty, failure && count === 0
       ? h('p', { 'data-test': 'error' }, failure.message, failure.code ? h('code', {}, failure.code) : '')
-      : h('p', {}, found || filtered ? 'Nothing fits.' : 'No sessions yet. Start one, and it appears here.'))
+      : total === null && !found ? h('p', {}, 'Loading…')
+        : h('p', {}, found || filtered ? 'Nothing fits.' : 'No sessions yet. Start one, and it appears here.'))
+    ui.away.hidden = !failure || count === 0
+    setText(ui.away, failure ? `${failure.message} The list may be out of date.` : '')
+    document.body.toggleAttribute('data-none', total === 0 && !filtered)
     wantUsage(first, last)
   }
 
@@ -344,6 +348,8 @@ export function mount(element, app) {
         },
       }, h('option', { value: 'updated' }, 'latest first'), h('option', { value: 'id' }, 'by id')),
       count: h('span', { class: 'muted', 'data-test': 'session-count', role: 'status' }),
+      away: h('p', { class: 'ls-away', role: 'status', hidden: true }),
+      fresh: h('button', { type: 'button', class: 'quiet', 'data-test': 'new-session', onclick: begin }, icon('plus'), 'New session'),
       scroll: h('div', { class: 'ls-rows', tabindex: '-1' }),
       space: h('div', { class: 'ls-space' }),
       empty: h('div', { class: 'ls-empty', hidden: true }),
@@ -353,8 +359,8 @@ export function mount(element, app) {
       h('div', { class: 'list-head' },
         h('label', { class: 'ls-search' }, icon('search'), ui.search, h('kbd', { 'aria-hidden': 'true' }, '/')),
         h('div', { class: 'ls-filters' }, ui.status, ui.agent, ui.user, ui.tag),
-        h('div', { class: 'list-count' }, ui.count, ui.kinds, ui.sort)),
-      ui.scroll)
+        h('div', { class: 'list-count' }, ui.count, ui.kinds, ui.sort)), ui.away,
+      ui.scroll, h('div', { class: 'ls-foot' }, ui.fresh))
     ui.scroll.addEventListener('scroll', draw, { passive: true })
     ui.scroll.addEventListener('keydown', (event) => {
       const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
@@ -365,6 +371,13 @@ export function mount(element, app) {
       else rows.get(index + by)?.focus()
     })
     return ui
+  }
+
+  // begin shows the form that begins a session.
+  function begin() {
+    app.go({ session: null })
+    document.body.toggleAttribute('data-new', true) // a phone has no room for the list beside it
+    document.querySelector('[data-test="chat-input"]')?.focus()
   }
 
   function later(fn) {

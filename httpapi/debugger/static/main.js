@@ -94,6 +94,7 @@ function mountBar() {
 
   const where = () => {
     document.body.toggleAttribute('data-empty', app.session === null)
+    document.body.removeAttribute('data-new')
     document.body.toggleAttribute('data-comparing', app.compareTo !== null)
     document.title = app.session === null ? 'helixd debugger' : `${app.session} · helixd`
   }

@@ -10,6 +10,7 @@ import { chip, items, place } from './conversation.js'
 import { diff, prose, tree } from './json.js'
 import { failure } from './dialog.js'
 import { sessionPath } from './api.js'
+import { outsideOf } from './outside.js'
 import { Latest, agentOf, sessionsOf, statesOf, statusOf, tones } from './states.js'
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
@@ -55,9 +56,10 @@ export function mount(element, app) {
     const since = resets
     try {
       const root = await states.get(session, n)
+      const outside = await outsideOf(app, session, n, root)
       if (app.session !== session || resets !== since) return
       trouble.hidden = true
-      show({ session, n, root })
+      show({ session, n, root, outside })
     } catch (err) {
       if (app.session !== session || !last()) return
       trouble.hidden = false
@@ -88,14 +90,14 @@ export function mount(element, app) {
   }
 
   function render(top) {
-    const { session, n, root } = shown
+    const { session, n, root, outside } = shown
     const s = agentOf(root, app.agent ?? session)
     Object.assign(element.dataset, { session, at: n, agent: s?.sessionId ?? app.agent })
     setText(label, `#${n}`)
     put(what, s && root.head ? heading(s) : '')
     keeping(agents, agents, () => put(agents, agentButtons(root, s)))
     const follows = top || atEnd
-    if (s && root.head) sync(list, items(app, root, s))
+    if (s && root.head) sync(list, items(app, root, s, outside))
     else put(list, h('p', { class: 'empty' }, root.head ? `The agent ${plain(app.agent)} had not started at #${n}.` : 'Nothing had happened yet.'))
     mark(n)
     const made = reveal && list.querySelector('.now')
@@ -284,6 +286,12 @@ export function mount(element, app) {
   const parked = (root) => root.parked?.length ? section('parked', `Records that could not be used (${root.parked.length})`, rows(root.parked, (p) => h('div', { class: 'io' },
     place(app, p.sequence), h('code', {}, plain(p.type)), h('span', {}, plain(p.reason))))) : null
 
+  const loading = () => {
+    put(list, app.session === null ? '' : skeleton())
+    put(custom, app.session === null ? '' : h('p', { class: 'muted' }, 'Loading…'))
+    put(others)
+  }
+
   const forget = () => {
     shown = null
     stateShown = ''
@@ -295,13 +303,12 @@ export function mount(element, app) {
   app.on('session', () => {
     forget()
     trouble.hidden = true
+    delete element.dataset.session
     delete element.dataset.at
     setText(label, '')
     put(what)
     put(agents)
-    put(list, app.session === null ? '' : h('p', { class: 'empty' }, 'Loading…'))
-    put(custom)
-    put(others)
+    loading()
     want()
   })
   app.on('at', want)
@@ -319,8 +326,12 @@ export function mount(element, app) {
     render(true)
     rested()
   })
+  loading()
   want()
 }
+
+// skeleton stands where messages will be.
+const skeleton = () => h('div', { class: 'skeleton', role: 'status' }, h('p', { class: 'muted' }, 'Loading the conversation…'), ...[60, 90, 75].map((width) => h('div', { style: { width: `${width}%` } })))
 
 // keeping has what is in an element built again; the focus goes to what stands
 // where it was, else to a place near by.

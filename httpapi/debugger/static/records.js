@@ -65,7 +65,10 @@ export function mount(element, app) {
       const still = last() || (live && app.at === null && JSON.stringify(by) === JSON.stringify(filter))
       if (app.session === session && still) show(n, [...before, ...after], marks)
     } catch (err) {
-      if (app.session === session && last()) put(trouble, failure(err))
+      if (app.session === session && last()) {
+        put(trouble, failure(err))
+        if (element.dataset.at === undefined) put(list)
+      }
     }
   })
 
@@ -163,7 +166,7 @@ export function mount(element, app) {
   app.on('session', () => {
     opened.clear()
     delete element.dataset.at
-    put(list)
+    put(list, h('li', { class: 'empty' }, 'Loading…'))
     put(trouble)
     count.textContent = ''
     lanes()
@@ -183,6 +186,7 @@ export function mount(element, app) {
     put(agents, h('option', { value: '' }, 'all agents'), all.map((l) => h('option', { value: l.sessionId }, plain(l.agentType || l.sessionId))))
     agents.value = filter.agent = all.some((l) => l.sessionId === filter.agent) ? filter.agent : ''
   }
+  if (app.session !== null) put(list, h('li', { class: 'empty' }, 'Loading…'))
   lanes()
   soon()
 }

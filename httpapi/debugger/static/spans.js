@@ -4,7 +4,7 @@ import { line } from './format.js'
 
 const kinds = {
   run: 'run', step: 'step', user: 'message', reasoning: 'reasoning', text: 'answer', tool: 'tool', approval: 'approval', client_tool: 'client tool',
-  child: 'sub-agent', suspended: 'paused', custom: 'event', outside: 'outside',
+  child: 'sub-agent', suspended: 'paused', custom: 'event', outside: 'outside producer',
 }
 
 // Why a run is paused.
@@ -17,6 +17,7 @@ const again = new Set(['continue', 'with_message', 'with_confirmation', 'from_ch
 export function nameOf(span) {
   if (span.kind === 'step') return `step ${span.step || ''}`.trim()
   if (span.kind === 'run') return span.turn ? `turn ${span.turn}${again.has(span.label) ? ', continued' : ''}` : 'run'
+  if (span.kind === 'outside') return kinds.outside
   if (span.kind === 'suspended') return pauses[span.label] ?? line(span.label || 'paused', 80)
   return line(span.label || kinds[span.kind] || span.kind, 80)
 }

@@ -55,6 +55,7 @@ export function mount(element, app) {
     const t = app.timeline
     painted++
     element.toggleAttribute('data-loading', !t)
+    ui.loading.hidden = Boolean(t)
     const before = axis.length
     axis = createAxis(t ?? { spans: [], marks: [], head: 0 }, kind)
     plan = arrange(t ?? { spans: [], marks: [], lanes: [] })
@@ -218,7 +219,7 @@ export function mount(element, app) {
 
   function makeBlock({ span }) {
     return h('button', { type: 'button', tabindex: '-1', 'data-test': 'span', 'data-span': span.id },
-      h('span', { class: 'sp-label' }), h('span', { class: 'sp-time' }))
+      h('span', { class: 'sp-label' }), ' ', h('span', { class: 'sp-time' }))
   }
 
   function placeBlock(el, { span, a, b, y, height }) {
@@ -233,10 +234,12 @@ export function mount(element, app) {
       el.className = `sp k-${span.kind === 'text' && span.callId ? 'arguments' : span.kind} s-${verdict ? 'failed' : span.status}`
       el.toggleAttribute('data-open', Boolean(span.open))
       el.toggleAttribute('data-struck', Boolean(span.struck))
-      el.setAttribute('aria-label', `${describe(span, verdict)}, records ${span.from} to ${span.to}`)
-      el.lastChild.textContent = span.endedAt > span.startedAt ? duration(span.endedAt - span.startedAt) : ''
-      el.firstChild.textContent = nameOf(span)
-      el.letters = el.firstChild.textContent.length
+      const name = nameOf(span), about = describe(span, verdict)
+      const took = span.endedAt > span.startedAt ? duration(span.endedAt - span.startedAt) : ''
+      el.setAttribute('aria-label', `${name} ${took}${about.startsWith(name) ? about.slice(name.length) : `, ${about}`}, records ${span.from} to ${span.to}`)
+      el.lastChild.textContent = took
+      el.firstChild.textContent = name
+      el.letters = name.length
     }
     el.toggleAttribute('data-small', room < LABEL_PAD + LETTER * Math.min(el.letters, LEAST_LETTERS))
     el.toggleAttribute('data-wide', room >= LABEL_PAD + LETTER * el.letters + DURATION)
@@ -659,6 +662,7 @@ function build(element) {
     axes: h('div', { class: 'tl-axes', role: 'group', 'aria-label': 'Axis' },
       h('button', { type: 'button', 'data-axis': 'record', 'data-test': 'axis-record' }, 'Records'),
       h('button', { type: 'button', 'data-axis': 'time', 'data-test': 'axis-time' }, 'Time')),
+    loading: h('p', { class: 'tl-loading muted', role: 'status' }, 'Loading the timeline…'),
     explain: h('button', { type: 'button', class: 'quiet', 'data-test': 'legend-toggle', 'aria-expanded': 'true', 'aria-controls': 'legend', title: 'What the colours and the marks mean' }, 'Legend'),
     legend: h('div', { id: 'legend', class: 'tl-legend', 'data-test': 'legend', role: 'group', 'aria-label': 'Legend' }),
     previous: button('previous', 'One record back (←)', icon('back')),
@@ -688,7 +692,7 @@ function build(element) {
   }
   ui.playhead.append(ui.flag)
   ui.scrubber.append(ui.ticks)
-  ui.space.append(ui.canvas, ui.blocks, ui.future, ui.labels)
+  ui.space.append(ui.loading, ui.canvas, ui.blocks, ui.future, ui.labels)
   ui.scroll.append(ui.space)
   put(element,
     h('div', { class: 'tl-bar' },
