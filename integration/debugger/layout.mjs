@@ -49,6 +49,21 @@ export const fitsWide = (world) => fits(world, 1440, 900);
 export const fitsA1000PixelWindow = (world) => fits(world, 1000, 760);
 export const fitsAPhone = (world) => fits(world, 390, 844, true);
 
+/** On a phone what needs an answer is in the first view: it is approved without scrolling. */
+export async function approvesOnAPhone({ browser, demo }) {
+  await demo.start('p-tidy', 'janitor', 'Tidy up.');
+  await demo.waits('p-tidy');
+  const page = await open(browser, link(demo.url, 'p-tidy'), { width: 390, height: 844, touch: true });
+  await settles(page, 'p-tidy');
+  await appears(page, part('approve'));
+  await until('it is in sight, with what it is about', () => page.evaluate((s) => [document.querySelector('.pending .input'), document.querySelector(s)].every((e) => { const box = e.getBoundingClientRect(); return box.top >= 0 && box.bottom <= innerHeight && document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)?.closest('.input, button') === e; }), part('approve')));
+  await shoot(page, 'phone-approve');
+  const { x, y, width, height } = await (await page.$(part('approve'))).boundingBox();
+  await page.touchscreen.tap(x + width / 2, y + height / 2);
+  await demo.comes('p-tidy', 'completed');
+  await close(page);
+}
+
 /** The colours are the reader's choice, and stay it. */
 export async function hasAChoiceOfColours({ browser, demo }) {
   const page = await open(browser, link(demo.url, incident));

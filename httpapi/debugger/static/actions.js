@@ -55,6 +55,7 @@ export function mount(element, app) {
     resume.disabled = over || running || !now?.currentRun
     showPlace()
     const open = now?.pendingToolCalls ?? []
+    document.body.toggleAttribute('data-pending', open.length > 0)
     for (const [id, card] of cards) {
       if (!open.some((c) => c.toolCallId === id)) {
         if (card.contains(document.activeElement)) head.focus() // the focus must not get lost with it
@@ -148,7 +149,7 @@ export function mount(element, app) {
       h('header', {}, h('code', { class: 'tool-name' }, plain(call.toolName)), chip(call.kind === 'approval' ? 'needs your approval' : 'needs a result', 'warn')),
       h('p', { class: 'muted' }, `since ${timeOf(call.createdAt)}`, call.deadline ? `, until ${timeOf(call.deadline)}` : '',
         call.ownerSessionId !== session ? ` · asked by ${plain(call.ownerSessionId)}` : ''),
-      tree(call.input, { open: 2 }),
+      h('div', { class: 'input', tabindex: 0, role: 'group', 'aria-label': 'Arguments' }, tree(call.input, { open: 2 })),
       call.kind === 'approval' ? approval(session, call, act) : clientTool(call, act),
       trouble)
   }
