@@ -23,6 +23,7 @@ auth:
 prices: {scripted: {input: 3, output: 15}}
 agents:
   talker: {model: {provider: scripted, script: [{text: Fine.}]}}
+  coder: {workspace: {provider: memory}, model: {provider: scripted, script: [{toolCalls: [{name: workspace_write_file, arguments: {path: notes.md, content: Hello}}]}, {text: Written.}]}}
   slow: {model: {provider: scripted, scriptDelay: 500ms, script: [{text: ` + strings.Repeat("word ", 40) + `}]}}
 `
 

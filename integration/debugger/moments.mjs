@@ -1,6 +1,7 @@
 // Any moment of a session is what the daemon says it was.
 import assert from 'node:assert/strict';
-import { appears, at, close, link, open, part, press, settles, shoot, text, until, values, drawn } from './browser.mjs';
+import { appears, at, close, link, open, part, press, settles, shoot, signIn, text, until, values, drawn } from './browser.mjs';
+import { Daemon } from './daemon.mjs';
 import { agrees } from './shown.mjs';
 
 const incident = 'demo-incident';
@@ -112,5 +113,37 @@ export async function detective({ browser, demo, log }) {
   log(`marks: ${(await values(page, part('mark'), 'data-kind')).join(' ')}`);
   await appears(page, part('span', '[data-struck]')); // text that the dead node had streamed
   for (const kind of ['approval', 'child', 'tool']) await appears(page, part('span', `[data-kind="${kind}"]`));
+  await close(page);
+}
+
+/** Files, memories, models and tools, and who asked for what: as the routes have it. */
+export async function whatElseThereIs({ browser, secured }) {
+  const daemon = new Daemon(secured.url, secured.all);
+  const session = 'm-coder';
+  await daemon.start(session, 'coder', 'Write something.');
+  const { headSequence: head } = await daemon.comes(session, 'completed');
+  const page = await open(browser, link(secured.url, session), { width: 1600 });
+  await signIn(page, secured.all);
+  await settles(page, session, head);
+  const section = async (name) => {
+    const where = part(`section-${name}`);
+    await press(page, `${where} > summary`);
+    return until(`${name} is there`, async () => { const words = await text(page, `${where} .entries`); return words && !words.includes('Loading') && words; });
+  };
+  const { workspace } = await daemon.get(`/workspace?sessionId=${session}`);
+  const files = await section('files');
+  for (const w of [workspace.name, workspace.providerId, workspace.status]) assert.ok(files.includes(w), `${w}: ${files}`);
+  const calls = (await daemon.records(session)).filter((r) => r.type === 'tool_start' && r.data.toolName.startsWith('workspace_'));
+  for (const { data } of calls) if (data.arguments.path) assert.ok(files.includes(data.arguments.path), `${data.arguments.path}: ${files}`);
+  assert.ok(calls.length > 0);
+  assert.ok((await section('memories')).includes('Nothing is saved of this session'));
+  const { rollup } = await daemon.get(`/sessions/${session}/usage`);
+  const used = await section('models');
+  for (const w of [...Object.keys(rollup.models), ...Object.keys(rollup.tools)]) assert.ok(used.includes(w), `${w}: ${used}`);
+  const audit = await section('audit');
+  const asked = (await daemon.records(session)).filter((r) => r.data.by);
+  assert.ok(asked.length > 0);
+  for (const r of asked) assert.ok(audit.includes(r.type) && audit.includes(r.data.by.requestId), `${r.type}: ${audit}`);
+  await shoot(page, 'what-else');
   await close(page);
 }

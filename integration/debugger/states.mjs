@@ -41,7 +41,7 @@ export async function teachesAndStarts({ browser, demo }) {
   const page = await open(browser, `${demo.url}/`);
   await answering(page, none);
   await until('it says so', async () => (await text(page, '#welcome'))?.includes('No sessions yet') && (await text(page, '#sessions')).includes('No sessions yet'));
-  assert.ok((await text(page, '#chat')).includes(`curl ${demo.url}/start`));
+  await until('how to start one', async () => (await text(page, '#chat')).includes(`curl ${demo.url}/start`));
   await shoot(page, 'empty');
   page.answersItself = true;
   await page.select(part('chat-agent'), 'planner');

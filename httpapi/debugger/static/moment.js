@@ -9,6 +9,7 @@ import { duration, moment as timeOf, money, number, plain } from './format.js'
 import { chip, items, place } from './conversation.js'
 import { diff, prose, tree } from './json.js'
 import { failure } from './dialog.js'
+import { extras } from './extras.js'
 import { sessionPath } from './api.js'
 import { outsideOf } from './outside.js'
 import { Latest, agentOf, sessionsOf, statesOf, statusOf, tones } from './states.js'
@@ -157,7 +158,7 @@ export function mount(element, app) {
   const stateSection = section('state', 'State', h('div', { class: 'foot' }, changes, h('span', { class: 'grow' }), basis), custom)
   const others = h('div', {})
   const cost = h('span', { 'data-test': 'usage-cost' })
-  put(facts, stateSection, others)
+  put(facts, stateSection, others, extras(app))
 
   function renderFacts(root, s) {
     if (cost.dataset.of !== `${shown.session} ${shown.n}`) setText(cost, '…')

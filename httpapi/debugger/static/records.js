@@ -3,6 +3,7 @@
 import { h, put } from './dom.js'
 import { line, moment as timeOf, number, plain } from './format.js'
 import { strikes } from './conversation.js'
+import { actor } from './extras.js'
 import { failure } from './dialog.js'
 import { tree } from './json.js'
 import { address } from './app.js'
@@ -190,9 +191,6 @@ export function mount(element, app) {
   lanes()
   soon()
 }
-
-// actor is who asked for what a record says, in a line.
-const actor = (by) => by && [by.token ?? by.subject, by.user && `for ${by.user}`, by.address && `from ${by.address}`, by.requestId && `request ${by.requestId}`].filter(Boolean).join(', ')
 
 // gist is what a record says, in a line.
 function gist(r) {
