@@ -50,7 +50,7 @@ func TestBackupAndRestore(t *testing.T) {
 	l := startLoad(t, d, 4)
 	before := l.acknowledged()
 	file := filepath.Join(t.TempDir(), "b.helix")
-	require.Contains(t, helixd(t, "backup", "--server", d.url, "--out", file), `"sessions":`)
+	require.Contains(t, helixd(t, "backup", "--server", d.url, "--out", file, "--json"), `"sessions":`)
 	l.stop()
 	require.Contains(t, refusedCommand(t, 1, "backup", "--server", d.url, "--out", file), "exists: give --force")
 	source := map[string][]eventlog.Record{}
@@ -77,7 +77,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	// It comes back.
 	helixd(t, "verify", "--backup", file)
-	require.Contains(t, helixd(t, "restore", file, "--data-dir", restored), `"working":3`)
+	require.Contains(t, helixd(t, "restore", file, "--data-dir", restored, "--json"), `"working":3`)
 	require.Contains(t, refusedCommand(t, 1, "restore", file, "--data-dir", restored), "not empty")
 	helixd(t, "verify", "--data-dir", restored)
 	d = serve(restored)

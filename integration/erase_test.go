@@ -153,7 +153,7 @@ func TestErasureOnThreeNodes(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), clusterPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "erase", "s", "--yes", "--wait", "--server", nodes[1].url, "--token", "t0ken")
+	cmd := exec.CommandContext(ctx, path, "erase", "s", "--yes", "--wait", "--json", "--server", nodes[1].url, "--token", "t0ken")
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	began := time.Now()

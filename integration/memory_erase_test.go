@@ -81,7 +81,7 @@ memory: {embedder: {provider: openai, name: some-embedder, apiKey: none, baseURL
 	// What was said in conversations is the conversations', until they are erased.
 	require.NotEmpty(t, texts(tea))
 	for _, session := range []string{"lunch", "evening"} {
-		require.Contains(t, helixd(t, "erase", session, "--yes", "--server", d.url), `"pending":false`)
+		require.Contains(t, helixd(t, "erase", session, "--yes", "--server", d.url, "--json"), `"pending":false`)
 	}
 	gone(texts, tea)
 

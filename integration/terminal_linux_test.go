@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -153,4 +154,15 @@ func TestTerminal(t *testing.T) {
 	}
 	require.Zero(t, chat.ended())
 	require.Contains(t, chat.seen.String(), "Continue with helixd chat --session talk")
+
+	// Progress is shown on a terminal, and removed; elsewhere there is none of it.
+	file := filepath.Join(t.TempDir(), "all.backup")
+	backup := onTerminal(t, "backup", "--server", d.url, "--out", file)
+	require.Zero(t, backup.ended())
+	require.Regexp(t, `(?s)^\x1b\[Kbackup  .*\x1b\[Kcheck  \[.*\] +\d+ % .*\r\x1b\[K\S*all.backup: \d+ sessions, `, backup.seen.String())
+	path, err := binary()
+	require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), path, "verify", "--backup", file).CombinedOutput()
+	require.NoError(t, err)
+	require.Regexp(t, `^\d+ sessions, \d+ records: 0 problems, 0 notes\n$`, string(out))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/demo"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 )
@@ -87,6 +88,7 @@ func (c devCmd) Run(p *flags.Process) error {
 		agent = agents[0].Name
 	}
 	fmt.Fprint(p.Stdout, welcome(d, cfg.DataDir, agent))
+	d.ShowBuild(p.Ctx, p.Stderr)
 	return d.Run(p.Ctx, nil)
 }
 
@@ -124,7 +126,7 @@ func invocation() string {
 func welcome(d *daemon.Daemon, dataDir, agent string) string {
 	session := fmt.Sprintf("demo-%d", time.Now().Unix())
 	server := ""
-	if d.URL != "http://"+config.DefaultListen {
+	if d.URL != source.DefaultServer {
 		server = " --server " + d.URL
 	}
 	text := fmt.Sprintf(`helixd is ready at %[1]s   (data in %[2]s, durability %[3]s)

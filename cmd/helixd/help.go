@@ -73,7 +73,9 @@ var examples = map[string][]string{
 	"doctor":           {"helixd doctor --config helix.yaml --config-only", "helixd doctor --server http://127.0.0.1:8080"},
 	"healthy":          {"helixd healthy --wait 30s"},
 	"reload":           {"helixd reload --server http://127.0.0.1:8080"},
+	"config check":     {"helixd config check", "helixd config check node1.yaml --json"},
 	"config schema":    {"helixd config schema"},
+	"completion":       {"helixd completion bash"},
 	"version":          {"helixd version --json"},
 }
 

@@ -29,6 +29,9 @@ type cli struct {
 	Inspect inspect.Commands    `embed:""`
 	Control control.Commands    `embed:""`
 	Operate operate.Commands    `embed:""`
+
+	Config     daemon.ConfigCommands `cmd:"" group:"care" help:"Help with the configuration file."`
+	Completion completionCmd         `cmd:"" group:"care" help:"Print a script that completes command lines in bash, zsh or fish."`
 }
 
 // untilStopped are the commands whose end is a signal. To any other it is a
@@ -43,6 +46,10 @@ func main() {
 	parser, err := newParser(&c)
 	if err != nil {
 		panic(err) // the commands are not well defined
+	}
+	if len(os.Args) > 1 && os.Args[1] == completing {
+		complete(os.Stdout, parser.Model, os.Args[2:], atDaemon)
+		return
 	}
 	k, err := parser.Parse(argsOrHelp(os.Args[1:]))
 	if err != nil {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -138,11 +140,30 @@ func TestSchemaTakesFiles(t *testing.T) {
 		require.NoError(t, json.Unmarshal(root.json(), &v))
 		return resolved.Validate(v)
 	}
-	for _, name := range []string{"testdata/example.yaml", "../packaging/helix.yaml"} {
+	files, err := filepath.Glob("../examples/cluster/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, name := range append(files, "testdata/example.yaml", "../packaging/helix.yaml") {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		assert.NoError(t, fits(string(text)), name)
 	}
+	shown := 0 // in the documentation, whole files and parts of one
+	pages, err := filepath.Glob("../../../docs/*/*.md")
+	require.NoError(t, err)
+	for _, name := range append(pages, "../../../README.md") {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		page, err := docs.Parse(name, string(text))
+		require.NoError(t, err)
+		for _, b := range page.Blocks {
+			if b.Language == "yaml" && !strings.HasPrefix(b.Text, "groups:") { // those are Prometheus's
+				assert.NoError(t, fits(b.Text), "%s:%d", name, b.Line)
+				shown++
+			}
+		}
+	}
+	require.Greater(t, shown, 15)
 	for _, text := range []string{
 		agent("    subAgents: [a, {agent: b, timeout: 1m30s}, 'env:X']\n"), tool("        timeout: 0\n"), tool("        timeout: env:T\n"),
 		model("provider: env:P, maxRetries: file:r, cache: 1h, topP: 0.5"), "nats:\nagents:\n", "disk: {minFree: 1GiB}\n",

@@ -133,7 +133,7 @@ func serveFile(t *testing.T, path string, logs io.Writer, hangups <-chan os.Sign
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	p := &flags.Process{Ctx: ctx, Stderr: logs, Logs: c.Log}
-	cfg, agents, err := c.Serve.configure(p)
+	cfg, agents, err := c.Serve.Configure(p)
 	require.NoError(t, err)
 	d, err := Start(ctx, cfg, agents, false, p.Log)
 	require.NoError(t, err)

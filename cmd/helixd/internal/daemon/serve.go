@@ -26,7 +26,7 @@ func (s ServeCommand) Run(p *flags.Process) error {
 	hangups := make(chan os.Signal, 1) // one that comes too early is heard later
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	c, agents, err := s.configure(p)
+	c, agents, err := s.Configure(p)
 	if err != nil {
 		return err
 	}
@@ -44,14 +44,15 @@ func (s ServeCommand) Run(p *flags.Process) error {
 	d.ReadBy(func() (*config.Config, []agentloop.Agent, error) { return s.reread(p.Logs) })
 	p.Log.Info("helixd is ready", "http", d.URL, "nats", d.NATSURL, "websocket", d.webSocketURL, "durability", string(d.Info.Durability),
 		"agents", len(agents), "version", version.Current())
+	d.ShowBuild(p.Ctx, p.Stderr)
 	d.notify = notify
 	notify.ready(d.URL)
 	d.onClose(func() { notify.stopping(c.DrainTimeout + shutdownTimeout + notifyMargin) })
 	return d.Run(p.Ctx, hangups)
 }
 
-// configure reads the configuration, and refuses one that is not safe.
-func (s ServeCommand) configure(p *flags.Process) (*config.Config, []agentloop.Agent, error) {
+// Configure reads the configuration, and refuses one that is not safe.
+func (s ServeCommand) Configure(p *flags.Process) (*config.Config, []agentloop.Agent, error) {
 	c, err := s.Load(p)
 	if err != nil {
 		return nil, nil, err
@@ -59,7 +60,7 @@ func (s ServeCommand) configure(p *flags.Process) (*config.Config, []agentloop.A
 	return s.checked(c, p.Log)
 }
 
-// reread is configure while the daemon runs.
+// reread is Configure while the daemon runs.
 func (s ServeCommand) reread(logs flags.Log) (*config.Config, []agentloop.Agent, error) {
 	c, err := s.Read(logs)
 	if err != nil {

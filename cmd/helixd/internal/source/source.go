@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
+	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -33,6 +34,9 @@ type ServerFlags struct {
 	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
 	flags.Trust
 }
+
+// DefaultServer is where a daemon is, if nothing else is said.
+const DefaultServer = "http://" + config.DefaultListen
 
 // DaemonFlags are the flags of commands that only a daemon can serve.
 type DaemonFlags struct {

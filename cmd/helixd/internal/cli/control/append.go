@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 )
@@ -24,6 +25,7 @@ type appendCmd struct {
 	ExpectedSequence *uint64 `help:"Append only if the session's last sequence is this one; 0: only if it is new. Of the first batch."`
 	IdempotencyKey   string  `help:"Makes it safe to repeat the command: batches have this key followed by -1, -2, …, and the end has -end."`
 	End              bool    `help:"End the stream afterwards." xor:"end"`
+	JSON             bool    `help:"Print JSON."`
 	Fail             string  `help:"Fail the stream afterwards, with this error." placeholder:"TEXT" xor:"end"`
 }
 
@@ -46,7 +48,11 @@ func (c appendCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(p.Stdout).Encode(total)
+	words := "nothing was appended"
+	if total.Count > 0 {
+		words = fmt.Sprintf("%s: sequences %d to %d", terminal.Count(total.Count, "chunk"), total.FirstSequence, total.LastSequence)
+	}
+	return terminal.Result(p.Stdout, c.JSON, total, words)
 }
 
 // batchBytes is the size that a batch is not filled beyond, well below what

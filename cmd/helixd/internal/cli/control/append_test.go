@@ -16,7 +16,7 @@ import (
 func TestAppend(t *testing.T) {
 	log, helixd := clitest.Serve[Commands](t)
 	const session = "a b/../é."
-	args := []string{"append", session, "--idempotency-key", "k", "--expected-sequence", "0", "--end"}
+	args := []string{"append", session, "--idempotency-key", "k", "--expected-sequence", "0", "--end", "--json"}
 	for range 2 { // repeating it changes nothing
 		out, err := helixd(clitest.ChunkLines(session, 2500), args...)
 		require.NoError(t, err)
@@ -41,11 +41,14 @@ func TestAppendFileAndFail(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(clitest.ChunkLines("s", 3)), 0o600))
 	out, err := helixd("", "append", "s", file, "--fail", `it "broke"`)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"firstSequence":1,"lastSequence":3,"count":3}`, out)
+	require.Equal(t, "3 chunks: sequences 1 to 3\n", out)
 	s := clitest.Folded(t, log, "s")
 	require.Equal(t, `it "broke"`, s.Error.Message)
 
 	out, err = helixd("", "append", "t")
+	require.NoError(t, err)
+	require.Equal(t, "nothing was appended\n", out)
+	out, err = helixd("", "append", "t", "--json")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"firstSequence":0,"lastSequence":0,"count":0}`, out)
 	_, err = helixd("", "append", "t", "--end")
@@ -63,7 +66,7 @@ func TestAppendSaysHowFarItCame(t *testing.T) {
 	require.ErrorContains(t, err, "INVALID_REQUEST")
 	_, err = helixd(clitest.ChunkLines("s", 1), "append", "s", "--expected-sequence", "999")
 	require.ErrorContains(t, err, "SEQUENCE_CONFLICT")
-	out, err := helixd(clitest.ChunkLines("s", 2), "append", "s", "--expected-sequence", "1000")
+	out, err := helixd(clitest.ChunkLines("s", 2), "append", "s", "--expected-sequence", "1000", "--json")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"firstSequence":1001,"lastSequence":1002,"count":2}`, out)
 }

@@ -20,12 +20,14 @@ func TestErase(t *testing.T) {
 		done    = `{"sessionId":"s","pending":false,"forks":[]}` + "\n"
 		waits   = `{"sessionId":"s","pending":true,"waitsFor":"node2","forks":[]}` + "\n"
 		left    = `{"sessionId":"s","pending":true,"left":"ask the operator","forks":[]}` + "\n"
+		forked  = `{"sessionId":"s","pending":false,"forks":["a","b"]}`
 		gone    = `{"error":"not found","code":"NOT_FOUND"}`
 
 		memoriesPending = `{"scope":{"kind":"user","id":"ada"},"pending":true}` + "\n"
 		memoriesDone    = `{"scope":{"kind":"user","id":"ada"},"pending":false}` + "\n"
 	)
-	session, memories := []string{"erase", "s"}, []string{"memories", "erase", "--user", "ada"}
+	words := []string{"erase", "s"}
+	session, memories := []string{"erase", "s", "--json"}, []string{"memories", "erase", "--user", "ada"}
 	for name, c := range map[string]struct {
 		command    []string
 		answers    []string
@@ -39,6 +41,11 @@ func TestErase(t *testing.T) {
 		"without waiting":      {command: session, answers: []string{pending}, said: pending, args: []string{"--no-wait"}},
 		"elsewhere":            {command: session, answers: []string{pending, gone}, said: pending},
 		"unknown":              {command: session, answers: []string{gone}, fail: "not found (NOT_FOUND)"},
+
+		"in words":             {command: words, answers: []string{done}, said: "s is erased\n"},
+		"in words, waiting":    {command: words, answers: []string{waits}, said: "s is being erased: bytes may be left until this is done: node2\n", args: []string{"--no-wait"}},
+		"in words, left":       {command: words, answers: []string{left}, said: "s is being erased: bytes are left: ask the operator\n"},
+		"in words, with forks": {command: words, answers: []string{forked}, said: "s is erased; these forks keep what they took: a, b\n"},
 
 		"memories, at last":   {command: memories, answers: []string{memoriesPending, memoriesDone}, said: "user ada: erased\n"},
 		"memories, elsewhere": {command: memories, answers: []string{memoriesPending, gone}, said: "user ada: being erased: bytes may be left\n"},

@@ -20,6 +20,7 @@ import (
 type importCmd struct {
 	source.ServerFlags
 	File    string `arg:"" optional:"" default:"-" help:"What export has written; - is the standard input."`
+	JSON    bool   `help:"Print JSON."`
 	Session string `help:"Id of the new session; it must be the exported one's, which is also the default."`
 }
 
@@ -31,7 +32,9 @@ func (c importCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer in.Close()
-	first, err := firstRecord(bufio.NewReader(in))
+	shown := terminal.NewProgress(p.Stderr, "import", terminal.Size(in), terminal.Bytes)
+	defer shown.Close()
+	first, err := firstRecord(bufio.NewReader(shown.Reader(in)))
 	if err != nil {
 		return err
 	}
@@ -50,8 +53,12 @@ func (c importCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Close()
-	return terminal.PrintJSON(p.Stdout, answer)
+	shown.Close()
+	return source.Show(p, c.JSON, answer, func(done api.Imported) error {
+		_, err := fmt.Fprintf(p.Stdout, "%s: %s, of which %d are new: sequences %d to %d\n", terminal.Printable(done.SessionID),
+			terminal.Count(done.Records, "record"), done.Appended, done.FirstSequence, done.LastSequence)
+		return err
+	})
 }
 
 // input is an export whose first line was looked at.

@@ -52,7 +52,7 @@ func TestExportAndImport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "session.ndjson")
 	require.NoError(t, os.WriteFile(file, []byte("\n"+exported), 0o600))
 	for _, appended := range []int{2502, 0} { // doing it again changes nothing
-		out, err := second("", "import", file, "--session", session)
+		out, err := second("", "import", file, "--session", session, "--json")
 		require.NoError(t, err)
 		var done api.Imported
 		require.NoError(t, json.Unmarshal([]byte(out), &done))
@@ -70,7 +70,8 @@ func TestExportAndImport(t *testing.T) {
 	exported, err = second("", "export", session)
 	require.NoError(t, err)
 	last, third := clitest.Serve[everything](t)
-	_, err = third(exported, "import")
+	said, err := third(exported, "import")
+	require.Equal(t, session+": 2503 records, of which 2503 are new: sequences 1 to 2503\n", said)
 	require.NoError(t, err)
 	came = payloads(t, last, session)
 	require.Len(t, came, 2504)

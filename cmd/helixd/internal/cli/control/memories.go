@@ -175,18 +175,14 @@ func (c memoriesEraseCmd) Run(p *flags.Process) error {
 	done, err := untilErased(p.Ctx, c.Wait, func() (api.ErasedMemories, error) {
 		return daemon.EraseMemories(p.Ctx, c.scope())
 	}, func(e api.ErasedMemories) bool { return e.Pending }, func(api.ErasedMemories) bool { return true })
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.JSON:
-		return json.NewEncoder(p.Stdout).Encode(done)
 	}
 	text := "erased"
 	if done.Pending {
 		text = "being erased: bytes may be left"
 	}
-	_, err = fmt.Fprintf(p.Stdout, "%s %s: %s\n", done.Scope.Kind, terminal.Printable(done.Scope.ID), text)
-	return err
+	return terminal.Result(p.Stdout, c.JSON, done, fmt.Sprintf("%s %s: %s", done.Scope.Kind, terminal.Printable(done.Scope.ID), text))
 }
 
 type memoriesProcessCmd struct {

@@ -29,13 +29,7 @@ type followFlags struct {
 
 // done says what a command has done and, with --follow, shows the run from after on.
 func (f followFlags) done(p *flags.Process, s *source.Source, session string, after uint64, answer any, words string) error {
-	var err error
-	if f.JSON {
-		err = json.NewEncoder(terminal.JSON(p.Stdout)).Encode(answer)
-	} else {
-		_, err = fmt.Fprintln(p.Stdout, terminal.Printable(words))
-	}
-	if err != nil || !f.Follow {
+	if err := terminal.Result(p.Stdout, f.JSON, answer, terminal.Printable(words)); err != nil || !f.Follow {
 		return err
 	}
 	end, _, err := f.watch(p, s, session, after)

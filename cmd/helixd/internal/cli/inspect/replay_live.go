@@ -88,12 +88,8 @@ func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 	if err != nil {
 		return source.Explained(err)
 	}
-	if c.JSON {
-		err = json.NewEncoder(terminal.JSON(p.Stdout)).Encode(fork)
-	} else {
-		_, err = fmt.Fprintf(p.Stdout, "%s is what %s was at %d%s\n", terminal.Printable(fork.SessionID), terminal.Printable(fork.FromSessionID), fork.FromSequence, edited(fork))
-	}
-	if err != nil {
+	words := fmt.Sprintf("%s is what %s was at %d%s", terminal.Printable(fork.SessionID), terminal.Printable(fork.FromSessionID), fork.FromSequence, edited(fork))
+	if err := terminal.Result(p.Stdout, c.JSON, fork, words); err != nil {
 		return err
 	}
 	return c.watch(p, s, fork.SessionID, "/sse", url.Values{"sessionId": {fork.SessionID}})

@@ -2,7 +2,6 @@ package operate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/snapshot"
@@ -29,6 +29,7 @@ type backupCmd struct {
 	source.ServerFlags
 	Out   string       `help:"File to write. While it is written it has another name, .NAME.*.part." required:"" type:"path"`
 	Rate  config.Bytes `help:"At most so much in a second, before it is compressed; at least 64KiB. Without it, as fast as it can." placeholder:"10MiB"`
+	JSON  bool         `help:"Print JSON."`
 	Force bool         `help:"Replace the file if there is one."`
 }
 
@@ -47,7 +48,10 @@ func (c backupCmd) Run(p *flags.Process) error {
 	}
 	defer os.Remove(part.Name())
 	defer part.Close()
-	if err := c.write(p, part); err != nil {
+	shown := terminal.NewProgress(p.Stderr, "backup", 0, terminal.Bytes)
+	err = c.write(p, io.MultiWriter(part, shown))
+	shown.Close()
+	if err != nil {
 		return err
 	}
 	if err := part.Sync(); err != nil {
@@ -56,14 +60,17 @@ func (c backupCmd) Run(p *flags.Process) error {
 	if _, err := part.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	header, done, err := backup.Read(p.Ctx, part, backup.Visitor{})
+	shown = terminal.NewProgress(p.Stderr, "check", terminal.Size(part), terminal.Bytes)
+	header, done, err := backup.Read(p.Ctx, shown.Reader(part), backup.Visitor{})
+	shown.Close()
 	if err != nil {
 		return err
 	}
 	if err := c.publish(part.Name()); err != nil {
 		return err
 	}
-	return json.NewEncoder(p.Stdout).Encode(backedUp{File: c.Out, CreatedAt: header.CreatedAt, Summary: done})
+	result := backedUp{File: c.Out, CreatedAt: header.CreatedAt, Summary: done}
+	return terminal.Result(p.Stdout, c.JSON, result, result.words())
 }
 
 func (c backupCmd) write(p *flags.Process, out io.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/inspect"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
@@ -38,7 +40,7 @@ func TestBackupOfNATS(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "b")
-	out, _, err := clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", file, "--rate", "1GiB")
+	out, _, err := clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", file, "--rate", "1GiB", "--json")
 	require.NoError(t, err)
 	var told backedUp
 	require.NoError(t, json.Unmarshal([]byte(out), &told))
@@ -48,14 +50,18 @@ func TestBackupOfNATS(t *testing.T) {
 	require.ErrorContains(t, err, "exists")
 	out, _, err = clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", file, "--force")
 	require.NoError(t, err)
+	require.Regexp(t, fmt.Sprintf("^%s: 5 sessions, 5 records, %s of content, as of 20\\S+Z\n$", regexp.QuoteMeta(file), terminal.Bytes(told.Bytes)), out)
+	out, _, err = clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", file, "--force", "--json")
+	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal([]byte(out), &told))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 
 	to, tonc := clitest.NATS(t)
-	_, _, err = clitest.Run[Commands](t, "", "restore", file, "--nats", to)
+	out, _, err = clitest.Run[Commands](t, "", "restore", file, "--nats", to)
 	require.NoError(t, err)
+	require.Contains(t, out, "; a daemon continues 0\n")
 	out, _, err = clitest.Run[Commands](t, "", "verify", "--nats", to)
 	require.NoError(t, err)
 	require.Contains(t, out, "5 sessions, 10 records: 0 problems")

@@ -2,7 +2,6 @@ package operate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
@@ -31,6 +31,7 @@ type restoreCmd struct {
 	DataDir  string `help:"Data folder of a daemon, without any data." type:"path" xor:"where"`
 	NATS     string `name:"nats" help:"URL of a NATS deployment without any of helixd's streams." xor:"where"`
 	Config   string `help:"Configuration file of the daemon to restore: its data folder or its NATS deployment." type:"path" xor:"where"`
+	JSON     bool   `help:"Print JSON."`
 	Replicas int    `help:"Replicas of the streams, with --nats." default:"1"`
 }
 
@@ -44,6 +45,15 @@ type backedUp struct {
 	Working *int `json:"working,omitempty"`
 }
 
+func (b backedUp) words() string {
+	words := fmt.Sprintf("%s: %s, %s, %s of content, as of %s", b.File, terminal.Count(b.Sessions, "session"),
+		terminal.Count(b.Records, "record"), terminal.Bytes(b.Bytes), terminal.Clock(b.CreatedAt.UnixMilli()))
+	if b.Working != nil {
+		words += fmt.Sprintf("; a daemon continues %d", *b.Working)
+	}
+	return terminal.Printable(words)
+}
+
 // Run reads the file to its end before anything is written. A restore that
 // breaks off leaves a deployment that no daemon starts on.
 func (c restoreCmd) Run(p *flags.Process) error {
@@ -52,7 +62,9 @@ func (c restoreCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer file.Close()
-	header, _, err := backup.Read(p.Ctx, file, backup.Visitor{})
+	shown := terminal.NewProgress(p.Stderr, "check", terminal.Size(file), terminal.Bytes)
+	header, _, err := backup.Read(p.Ctx, shown.Reader(file), backup.Visitor{})
+	shown.Close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
@@ -64,14 +76,17 @@ func (c restoreCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer r.close()
-	done, working, err := r.restore(eventlog.WithActor(p.Ctx, operator()), file)
+	shown = terminal.NewProgress(p.Stderr, "restore", terminal.Size(file), terminal.Bytes)
+	done, working, err := r.restore(eventlog.WithActor(p.Ctx, operator()), shown.Reader(file))
+	shown.Close()
 	if errors.Is(err, restore.ErrNotEmpty) {
 		return fmt.Errorf("%w: a backup is restored into an empty one", err)
 	}
 	if err != nil {
 		return fmt.Errorf("not restored; remove what is there before you try again: %w", err)
 	}
-	return json.NewEncoder(p.Stdout).Encode(backedUp{File: c.File, CreatedAt: header.CreatedAt, Summary: done, Working: &working})
+	result := backedUp{File: c.File, CreatedAt: header.CreatedAt, Summary: done, Working: &working}
+	return terminal.Result(p.Stdout, c.JSON, result, result.words())
 }
 
 // operator is the user of the operating system that runs this command.

@@ -9,12 +9,14 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 type retainCmd struct {
 	source.DaemonFlags
 	PurgeOlderThan *time.Duration `help:"Remove records from the log that segments hold, if they are older. Readers notice nothing." placeholder:"72h"`
 	DropOlderThan  *time.Duration `help:"Remove segments that are older, for good: sessions keep their state, and their history begins later." placeholder:"720h"`
+	JSON           bool           `help:"Print JSON."`
 	MaxBytes       string         `help:"Remove what is oldest until the log and its segments hold no more. Payloads over 256 KiB don't count, and stay." placeholder:"10GiB"`
 }
 
@@ -45,6 +47,13 @@ func (c retainCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Close()
-	return terminal.PrintJSON(p.Stdout, answer)
+	return source.Show(p, c.JSON, answer, func(done api.Retained) error {
+		var purged uint64
+		for _, part := range done.Purged {
+			purged += part.Records
+		}
+		_, err := fmt.Fprintf(p.Stdout, "%s removed from the log; %s have a shorter history; the log and its segments hold %s\n",
+			terminal.Count(int(purged), "record"), terminal.Count(len(done.Dropped), "session"), terminal.Bytes(int64(done.Bytes)))
+		return err
+	})
 }

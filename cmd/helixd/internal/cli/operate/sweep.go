@@ -1,13 +1,18 @@
 package operate
 
 import (
+	"fmt"
+	"text/tabwriter"
+
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 type sweepCmd struct {
 	source.DaemonFlags
+	JSON   bool `help:"Print JSON."`
 	DryRun bool `help:"Count them, and change nothing."`
 }
 
@@ -17,6 +22,10 @@ func (c sweepCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Close()
-	return terminal.PrintJSON(p.Stdout, answer)
+	return source.Show(p, c.JSON, answer, func(s api.Swept) error {
+		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "EXPIRED\tFAILED NOW\tENDED BEFORE\tRUNNING\tERRORS\tWORKSPACES REMOVED")
+		terminal.Row(w, s.Detected, s.Marked, s.AlreadyTerminal, s.Running, s.Errors, s.SnapshotsDeleted)
+		return w.Flush()
+	})
 }

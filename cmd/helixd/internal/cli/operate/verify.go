@@ -55,7 +55,7 @@ func (c verifyCmd) Run(p *flags.Process) error {
 func (c verifyCmd) verify(p *flags.Process, out *findings) error {
 	switch {
 	case c.Backup != "":
-		return c.verifyBackup(p.Ctx, out)
+		return c.verifyBackup(p, out)
 	case c.DataDir != "":
 		return c.verifyFolder(p, out)
 	case c.NATS == "":
@@ -66,11 +66,11 @@ func (c verifyCmd) verify(p *flags.Process, out *findings) error {
 		return fmt.Errorf("nats: %w", err)
 	}
 	defer nc.Close()
-	return c.verifyStreams(p.Ctx, nc, out)
+	return c.verifyStreams(p, nc, out)
 }
 
 // verifyBackup reads a backup to its end.
-func (c verifyCmd) verifyBackup(ctx context.Context, out *findings) error {
+func (c verifyCmd) verifyBackup(p *flags.Process, out *findings) error {
 	if len(c.Sessions) > 0 || c.DataDir != "" || c.NATS != "" {
 		return errors.New("--backup is verified alone, and as a whole")
 	}
@@ -79,7 +79,8 @@ func (c verifyCmd) verifyBackup(ctx context.Context, out *findings) error {
 		return err
 	}
 	defer file.Close()
-	_, done, err := backup.Verify(ctx, file, out.add)
+	out.shown = terminal.NewProgress(p.Stderr, "verify", terminal.Size(file), terminal.Bytes)
+	_, done, err := backup.Verify(p.Ctx, out.shown.Reader(file), out.add)
 	out.sessions, out.records = done.Sessions, done.Records
 	return err
 }
@@ -125,7 +126,7 @@ func (c verifyCmd) verifyThrough(p *flags.Process, dir string, out *findings) er
 		return err
 	}
 	defer nc.Close()
-	return c.verifyStreams(p.Ctx, nc, out)
+	return c.verifyStreams(p, nc, out)
 }
 
 func (c verifyCmd) checkFiles(ctx context.Context, dir string, out *findings) (damaged bool, err error) {
@@ -175,7 +176,8 @@ func damageFound(d embed.Damage) eventlog.Finding {
 }
 
 // verifyStreams reads everything through a server.
-func (c verifyCmd) verifyStreams(ctx context.Context, nc *nats.Conn, out *findings) error {
+func (c verifyCmd) verifyStreams(p *flags.Process, nc *nats.Conn, out *findings) error {
+	ctx := p.Ctx
 	log, err := jetstream.Open(ctx, nc, &jetstream.Options{ReadOnly: true})
 	if err != nil {
 		return err
@@ -196,7 +198,9 @@ func (c verifyCmd) verifyStreams(ctx context.Context, nc *nats.Conn, out *findin
 			}
 		}
 	}
+	out.shown = terminal.NewProgress(p.Stderr, "verify", int64(len(sessions)+len(folded)), terminal.Things("session"))
 	for _, session := range sessions {
+		out.shown.Add(1)
 		n, err := log.Verify(ctx, session, out.add)
 		if err != nil {
 			return fmt.Errorf("session %q: %w", session, err)
@@ -207,6 +211,7 @@ func (c verifyCmd) verifyStreams(ctx context.Context, nc *nats.Conn, out *findin
 	if folds != nil {
 		states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
 		for _, session := range folded {
+			out.shown.Add(1)
 			if out.erasing[session] {
 				continue
 			}
@@ -227,6 +232,8 @@ type findings struct {
 	notes             []eventlog.Finding
 	erasing           map[string]bool // sessions
 	err               error           // of w
+
+	shown *terminal.Progress // how far it is
 }
 
 func (f *findings) add(found eventlog.Finding) {
@@ -253,6 +260,7 @@ func (f *findings) add(found eventlog.Finding) {
 
 // close prints the rest; failed says why there is no more of it.
 func (f *findings) close(failed error) error {
+	f.shown.Close()
 	if !f.json {
 		for _, n := range f.notes {
 			f.print("note: %s\n", findingLine(n))
@@ -279,6 +287,7 @@ func (f *findings) close(failed error) error {
 }
 
 func (f *findings) print(format string, args ...any) {
+	f.shown.Close()
 	if _, err := fmt.Fprintf(f.w, format, args...); err != nil && f.err == nil {
 		f.err = err
 	}

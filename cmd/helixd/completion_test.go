@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// completed are the words that complete a line, whose last word is what is there of the one
+// that is asked for.
+func completed(t *testing.T, line string) []string {
+	t.Helper()
+	k, err := newParser(new(cli))
+	require.NoError(t, err)
+	var out bytes.Buffer
+	complete(&out, k.Model, strings.Split(line, " "), func(kind string, _ []string) []string {
+		return map[string][]string{"session": {"s1", "s2", "needs quotes"}, "agent": {"weather"}}[kind]
+	})
+	var words []string
+	for row := range strings.Lines(out.String()) {
+		word, _, _ := strings.Cut(row, "\t")
+		words = append(words, word)
+	}
+	return words
+}
+
+func TestCompletion(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.Mkdir("data", 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join("data", "a.ndjson"), nil, 0o600))
+	for line, want := range map[string][]string{
+		"helixd re":                              {"records", "replay", "resume", "retain", "restore", "reload"},
+		"helixd memories ":                       {"list", "search", "save", "forget", "erase", "process"},
+		"helixd config s":                        {"schema"},
+		"helixd completion ":                     {"bash", "zsh", "fish"},
+		"helixd tail ":                           {"s1", "s2"},
+		"helixd tail s1 ":                        nil,
+		"helixd approve --call c s":              {"s1", "s2"},
+		"helixd sessions --agent ":               {"weather"},
+		"helixd run ":                            {"weather"},
+		"helixd usage --by ":                     {"agent", "model", "user", "day"},
+		"helixd usage --by=day --js":             {"--json"},
+		"helixd tail --li":                       {"--lines"},
+		"helixd --log-l":                         {"--log-level"},
+		"helixd serve --config d":                {"data/"},
+		"helixd import data/":                    {"data/a.ndjson"},
+		"helixd import " + dir + "/data/":        {dir + "/data/a.ndjson"},
+		"helixd nothing-like-this --at-all x y ": completed(t, "helixd "),
+	} {
+		require.Equal(t, want, completed(t, line), "%q", line)
+	}
+	require.Contains(t, completed(t, "helixd "), "doctor")
+	require.NotContains(t, completed(t, "helixd "), completing)
+	require.Empty(t, completed(t, "helixd"), "there is no word to complete")
+}
+
+// The scripts pass the words of the line on, and take the first column.
+func TestCompletionScripts(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "helixd")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nshift\nprintf 's-%s\\thelp: of it\\n' \"$@\"\n"), 0o700))
+	for shell, ask := range map[string]string{
+		"bash": "COMP_WORDS=(helixd tail s); COMP_CWORD=2; _helixd; printf '%s\\n' \"${COMPREPLY[@]}\"",
+		"zsh":  "compdef() { }; . ./script; words=(helixd tail s); CURRENT=3; _describe() { printf '%s\\n' \"${found[@]%%:*}\" }; _helixd",
+		"fish": "complete -C 'helixd tail s' | string split -f 1 \\t",
+	} {
+		t.Run(shell, func(t *testing.T) {
+			path, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skip("there is no " + shell)
+			}
+			script := filepath.Join(dir, "script")
+			require.NoError(t, os.WriteFile(script, []byte(scripts[shell]), 0o600))
+			if shell != "zsh" {
+				ask = ". ./script; " + ask
+			}
+			cmd := exec.CommandContext(t.Context(), path, "-c", ask)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.ElementsMatch(t, []string{"s-helixd", "s-tail", "s-s"}, strings.Fields(string(out)))
+		})
+	}
+}
