@@ -7,13 +7,7 @@ import (
 )
 
 // Page is a part of a listing.
-type Page[T any] struct {
-	Items   []T  `json:"items"`
-	Total   int  `json:"total"`
-	Offset  int  `json:"offset"`
-	Limit   int  `json:"limit"`
-	HasMore bool `json:"hasMore"`
-}
+type Page[T any] = readmodel.Page[T]
 
 // Listing is a page of what is asked about many sessions, and how near it is
 // to the log's end.
@@ -45,14 +39,7 @@ type Summary struct {
 }
 
 // Counts of a session.
-type Counts struct {
-	Messages    int `json:"messages"`
-	Steps       int `json:"steps"` // committed, of all runs
-	Runs        int `json:"runs"`
-	Checkpoints int `json:"checkpoints"`
-	// Parked are the records of a root's tree that could not be used.
-	Parked int `json:"parked,omitempty"`
-}
+type Counts = readmodel.Counts
 
 // SessionSummary is the answer of GET /sessions/{id}.
 type SessionSummary struct {

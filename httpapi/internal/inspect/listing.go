@@ -15,6 +15,9 @@ func serveListing[T any](s *Routes, w http.ResponseWriter, r *web.Request, ask f
 	if err != nil {
 		return err
 	}
+	if found.Value.Items == nil {
+		found.Value.Items = []T{}
+	}
 	return r.OK(w, api.Listing[T]{Page: found.Value, Fresh: found.Fresh})
 }
 

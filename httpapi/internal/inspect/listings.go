@@ -31,8 +31,7 @@ func (s *Routes) AllRuns(w http.ResponseWriter, r *web.Request) error {
 	}
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Run]], error) {
 		f.Visible = visible
-		found, err := s.readModels.Runs(r.Context(), f)
-		return readmodel.Answer[api.Page[readmodel.Run]]{Value: web.PageOf(found.Value), Fresh: found.Fresh}, err
+		return s.readModels.Runs(r.Context(), f)
 	})
 }
 
@@ -88,8 +87,7 @@ func (s *Routes) Search(w http.ResponseWriter, r *web.Request) error {
 	defer done()
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Hit]], error) {
 		q.Visible = visible
-		found, err := s.readModels.Search(r.Context(), q)
-		return readmodel.Answer[api.Page[readmodel.Hit]]{Value: web.PageOf(found.Value), Fresh: found.Fresh}, err
+		return s.readModels.Search(r.Context(), q)
 	})
 }
 
@@ -113,7 +111,6 @@ func (s *Routes) Parked(w http.ResponseWriter, r *web.Request) error {
 	}
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Parked]], error) {
 		f.Visible = visible
-		found, err := s.readModels.Parked(r.Context(), f)
-		return readmodel.Answer[api.Page[readmodel.Parked]]{Value: web.PageOf(found.Value), Fresh: found.Fresh}, err
+		return s.readModels.Parked(r.Context(), f)
 	})
 }

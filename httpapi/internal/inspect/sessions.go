@@ -90,7 +90,7 @@ func (s *Routes) summaryOf(r *web.Request, row readmodel.Session) api.Summary {
 		Status: row.Status, StreamStatus: row.StreamStatus,
 		IsExecuting: row.Running && s.loop.Driven(r.Context(), tree),
 		CurrentRun:  row.CurrentRun, UserID: row.UserID, Tags: row.Tags, Metadata: row.Metadata,
-		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, Counts: api.Counts(row.Counts),
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, Counts: row.Counts,
 		HeadSequence: row.HeadSequence, Durability: s.log.Info().Durability,
 	}
 }

@@ -14,11 +14,7 @@ func Shown(f readmodel.Fresh) readmodel.Fresh {
 	return f
 }
 
-// PageOf returns a page of the read models as an answer.
-func PageOf[T any](p readmodel.Page[T]) api.Page[T] {
-	return MapPage(p, func(item T) T { return item })
-}
-
+// MapPage returns a page of other items.
 func MapPage[A, B any](p readmodel.Page[A], each func(A) B) api.Page[B] {
 	out := api.Page[B]{Items: make([]B, len(p.Items)), Total: p.Total, Offset: p.Offset, Limit: p.Limit, HasMore: p.HasMore}
 	for i, item := range p.Items {
