@@ -4,102 +4,47 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
 )
 
-// chunkTypes has one row for every type of chunk.
-var chunkTypes = table(
-	func() Chunk { return new(TextDelta) },
-	func() Chunk { return new(Thinking) },
-	func() Chunk { return new(ToolArgStreamStart) },
-	func() Chunk { return new(ToolArgStreamDelta) },
-	func() Chunk { return new(ToolArgStreamEnd) },
-	func() Chunk { return new(ToolStart) },
-	func() Chunk { return new(ToolEnd) },
-	func() Chunk { return new(ToolApprovalRequest) },
-	func() Chunk { return new(ToolApprovalResponse) },
-	func() Chunk { return new(ToolInputError) },
-	func() Chunk { return new(ToolOutputError) },
-	func() Chunk { return new(SubAgentStart) },
-	func() Chunk { return new(SubAgentEnd) },
-	func() Chunk { return new(CustomEvent) },
-	func() Chunk { return new(StatePatch) },
-	func() Chunk { return new(Error) },
-	func() Chunk { return new(Output) },
-	func() Chunk { return new(SourceURL) },
-	func() Chunk { return new(SourceDocument) },
-	func() Chunk { return new(StepStart) },
-	func() Chunk { return new(StepEnd) },
-	func() Chunk { return new(File) },
-	func() Chunk { return new(RunInterrupted) },
-	func() Chunk { return new(RunResumed) },
-	func() Chunk { return new(RunPaused) },
-	func() Chunk { return new(ExecutorSuperseded) },
-	func() Chunk { return new(CheckpointCreated) },
-	func() Chunk { return new(StepCommitted) },
-	func() Chunk { return new(StepDiscarded) },
-	func() Chunk { return new(StreamResync) },
-	func() Chunk { return new(SuspensionMarker) },
+// chunkTypes has every type of chunk.
+var chunkTypes = table[Chunk](
+	new(TextDelta), new(Thinking), new(ToolArgStreamStart), new(ToolArgStreamDelta), new(ToolArgStreamEnd),
+	new(ToolStart), new(ToolEnd), new(ToolApprovalRequest), new(ToolApprovalResponse), new(ToolInputError),
+	new(ToolOutputError), new(SubAgentStart), new(SubAgentEnd), new(CustomEvent), new(StatePatch), new(Error),
+	new(Output), new(SourceURL), new(SourceDocument), new(StepStart), new(StepEnd), new(File), new(RunInterrupted),
+	new(RunResumed), new(RunPaused), new(ExecutorSuperseded), new(CheckpointCreated), new(StepCommitted),
+	new(StepDiscarded), new(StreamResync), new(SuspensionMarker),
 )
 
-// factTypes has one row for every fact.
-var factTypes = table(
-	func() Fact { return new(SessionCreated) },
-	func() Fact { return new(UserMessage) },
-	func() Fact { return new(RunRequested) },
-	func() Fact { return new(RunClaimed) },
-	func() Fact { return new(ClaimSettled) },
-	func() Fact { return new(ModelTurn) },
-	func() Fact { return new(ModelFailed) },
-	func() Fact { return new(ToolResult) },
-	func() Fact { return new(RunEnded) },
-	func() Fact { return new(Truncated) },
-	func() Fact { return new(StreamPaused) },
-	func() Fact { return new(StreamResumed) },
-	func() Fact { return new(StreamEnd) },
-	func() Fact { return new(StreamFailed) },
-	func() Fact { return new(SessionImported) },
-	func() Fact { return new(Erased) },
-	func() Fact { return new(CallSuspended) },
-	func() Fact { return new(ResultSubmitted) },
-	func() Fact { return new(InterruptRequested) },
-	func() Fact { return new(SessionForked) },
-	func() Fact { return new(UsageRecorded) },
-	func() Fact { return new(RemoteProgress) },
-	func() Fact { return new(MemorySaved) },
-	func() Fact { return new(MemoryEmbedded) },
-	func() Fact { return new(MemoryForgotten) },
-	func() Fact { return new(MemoryRecalled) },
-	func() Fact { return new(WorkspaceOpened) },
-	func() Fact { return new(WorkspaceFailed) },
-	func() Fact { return new(WorkspaceSaved) },
-	func() Fact { return new(WorkspaceRestored) },
-	func() Fact { return new(WorkspaceClosed) },
+// factTypes has every fact.
+var factTypes = table[Fact](
+	new(SessionCreated), new(UserMessage), new(RunRequested), new(RunClaimed), new(ClaimSettled), new(ModelTurn),
+	new(ModelFailed), new(ToolResult), new(RunEnded), new(Truncated), new(StreamPaused), new(StreamResumed),
+	new(StreamEnd), new(StreamFailed), new(SessionImported), new(Erased), new(CallSuspended), new(ResultSubmitted),
+	new(InterruptRequested), new(SessionForked), new(UsageRecorded), new(RemoteProgress), new(MemorySaved),
+	new(MemoryEmbedded), new(MemoryForgotten), new(MemoryRecalled), new(WorkspaceOpened), new(WorkspaceFailed),
+	new(WorkspaceSaved), new(WorkspaceRestored), new(WorkspaceClosed),
 )
 
-func table[T interface{ Type() string }](rows ...func() T) map[string]func() T {
-	m := make(map[string]func() T, len(rows))
-	for _, row := range rows {
-		m[row().Type()] = row
+// table has a function for each type that makes a new value, by the type's name.
+func table[T interface{ Type() string }](types ...T) map[string]func() T {
+	m := make(map[string]func() T, len(types))
+	for _, t := range types {
+		of := reflect.TypeOf(t).Elem()
+		m[t.Type()] = func() T { return reflect.New(of).Interface().(T) }
 	}
 	return m
 }
 
 // ChunkTypes returns the chunk types that this version knows, sorted.
-func ChunkTypes() []string { return sortedKeys(chunkTypes) }
+func ChunkTypes() []string { return slices.Sorted(maps.Keys(chunkTypes)) }
 
 // FactTypes returns the fact types that this version knows, sorted.
-func FactTypes() []string { return sortedKeys(factTypes) }
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func FactTypes() []string { return slices.Sorted(maps.Keys(factTypes)) }
 
 // EncodeChunk validates c and returns its JSON. The error is a [*ValidationError] that names the field.
 func EncodeChunk(c Chunk) ([]byte, error) {
