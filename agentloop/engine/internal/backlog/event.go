@@ -15,8 +15,11 @@ type Event struct {
 	Chain []*agentloop.Hooks
 }
 
-// NewEvent is the event with a payload; pick finds the function for it.
-func NewEvent[P any](name string, p P, pick func(*agentloop.Hooks) func(context.Context, *agentloop.HookContext, P)) Event {
+// hook is a function of hooks that takes a payload.
+type hook[P any] = func(context.Context, *agentloop.HookContext, P)
+
+// newEvent is the event with a payload; pick finds the function for it.
+func newEvent[P any](name string, p P, pick func(*agentloop.Hooks) hook[P]) Event {
 	return Event{Name: name, Of: func(hooks *agentloop.Hooks) func(context.Context, *agentloop.HookContext) {
 		f := pick(hooks)
 		if f == nil {

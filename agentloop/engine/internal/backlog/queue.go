@@ -2,7 +2,6 @@
 package backlog
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 
@@ -202,25 +201,19 @@ func (q *Queue) wanted(s *projector.Session, events []Event) []Event {
 
 // BeforeTool is the event before a tool is executed.
 func BeforeTool(tool, call string, args json.RawMessage) Event {
-	return NewEvent("beforeTool", agentloop.BeforeToolPayload{Tool: agentloop.HookTool{Name: tool}, ToolCallID: call, Arguments: args},
-		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeToolPayload) {
-			return h.BeforeTool
-		})
+	return newEvent("beforeTool", agentloop.BeforeToolPayload{Tool: agentloop.HookTool{Name: tool}, ToolCallID: call, Arguments: args},
+		func(h *agentloop.Hooks) hook[agentloop.BeforeToolPayload] { return h.BeforeTool })
 }
 
 // BeforeSubAgent is the event before a sub-agent is started.
 func BeforeSubAgent(agent string, call projector.Call) Event {
-	return NewEvent("beforeSubAgent",
+	return newEvent("beforeSubAgent",
 		agentloop.BeforeSubAgentPayload{Agent: agent, ToolCallID: call.ID, Input: call.Arguments},
-		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeSubAgentPayload) {
-			return h.BeforeSubAgent
-		})
+		func(h *agentloop.Hooks) hook[agentloop.BeforeSubAgentPayload] { return h.BeforeSubAgent })
 }
 
 // BeforeLLMCall is the event before a model is called.
 func BeforeLLMCall(p agentloop.BeforeLLMCallPayload) Event {
-	return NewEvent("beforeLLMCall", p,
-		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeLLMCallPayload) {
-			return h.BeforeLLMCall
-		})
+	return newEvent("beforeLLMCall", p,
+		func(h *agentloop.Hooks) hook[agentloop.BeforeLLMCallPayload] { return h.BeforeLLMCall })
 }

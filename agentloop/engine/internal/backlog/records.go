@@ -1,7 +1,6 @@
 package backlog
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -49,10 +48,8 @@ func (q *Queue) noteChunk(s *projector.Session, rec eventlog.Record, c eventlog.
 	case *eventlog.ToolStart:
 		q.began[rec.Call] = c.Timestamp
 	case *eventlog.StatePatch:
-		q.enqueue(s, NewEvent("onStateChange", agentloop.StateChangePayload{Patches: c.Patches, State: s.CustomState.Bytes(), ToolCallID: rec.Call},
-			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.StateChangePayload) {
-				return h.OnStateChange
-			}))
+		q.enqueue(s, newEvent("onStateChange", agentloop.StateChangePayload{Patches: c.Patches, State: s.CustomState.Bytes(), ToolCallID: rec.Call},
+			func(h *agentloop.Hooks) hook[agentloop.StateChangePayload] { return h.OnStateChange }))
 	}
 }
 
@@ -110,17 +107,13 @@ func messagesAt(s *projector.Session, seq uint64) []Event {
 }
 
 func onMessage(m projector.Message) Event {
-	return NewEvent("onMessage", agentloop.MessagePayload{Message: m},
-		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.MessagePayload) {
-			return h.OnMessage
-		})
+	return newEvent("onMessage", agentloop.MessagePayload{Message: m},
+		func(h *agentloop.Hooks) hook[agentloop.MessagePayload] { return h.OnMessage })
 }
 
 func afterLLMCall(p agentloop.AfterLLMCallPayload) Event {
-	return NewEvent("afterLLMCall", p,
-		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AfterLLMCallPayload) {
-			return h.AfterLLMCall
-		})
+	return newEvent("afterLLMCall", p,
+		func(h *agentloop.Hooks) hook[agentloop.AfterLLMCallPayload] { return h.AfterLLMCall })
 }
 
 // noteResult keeps the event of a call's result until its turn has come.
@@ -144,19 +137,15 @@ func (q *Queue) noteResult(s *projector.Session, rec eventlog.Record, f *eventlo
 
 func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took int64) Event {
 	if agent, ok := strings.CutPrefix(call.Name, agentloop.SubAgentPrefix); ok {
-		return NewEvent("afterSubAgent", agentloop.AfterSubAgentPayload{
+		return newEvent("afterSubAgent", agentloop.AfterSubAgentPayload{
 			Agent: agent, SubSessionID: child, ToolCallID: call.ID, Input: call.Arguments,
 			Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode, DurationMs: took,
-		}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AfterSubAgentPayload) {
-			return h.AfterSubAgent
-		})
+		}, func(h *agentloop.Hooks) hook[agentloop.AfterSubAgentPayload] { return h.AfterSubAgent })
 	}
-	return NewEvent("afterTool", agentloop.AfterToolPayload{
+	return newEvent("afterTool", agentloop.AfterToolPayload{
 		Tool: agentloop.HookTool{Name: call.Name}, ToolCallID: call.ID, Arguments: call.Arguments,
 		Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode, DurationMs: took,
-	}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AfterToolPayload) {
-		return h.AfterTool
-	})
+	}, func(h *agentloop.Hooks) hook[agentloop.AfterToolPayload] { return h.AfterTool })
 }
 
 // RunBegins queues the events of the session's last run and of the messages that came
@@ -166,15 +155,11 @@ func (q *Queue) RunBegins(s *projector.Session) {
 	input := runs.MessagesOf(s, run)
 	var begins Event
 	if run.Mode == eventlog.ModeStart {
-		begins = NewEvent("onAgentStart", agentloop.AgentStartPayload{Agent: s.AgentType, Input: input, InitialState: s.CustomState.Bytes()},
-			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentStartPayload) {
-				return h.OnAgentStart
-			})
+		begins = newEvent("onAgentStart", agentloop.AgentStartPayload{Agent: s.AgentType, Input: input, InitialState: s.CustomState.Bytes()},
+			func(h *agentloop.Hooks) hook[agentloop.AgentStartPayload] { return h.OnAgentStart })
 	} else {
-		begins = NewEvent("onAgentResumed", agentloop.AgentResumedPayload{Reason: runs.SuspendedFor(s), Mode: run.Mode},
-			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentResumedPayload) {
-				return h.OnAgentResumed
-			})
+		begins = newEvent("onAgentResumed", agentloop.AgentResumedPayload{Reason: runs.SuspendedFor(s), Mode: run.Mode},
+			func(h *agentloop.Hooks) hook[agentloop.AgentResumedPayload] { return h.OnAgentResumed })
 	}
 	events := []Event{begins}
 	for _, m := range input {
@@ -192,17 +177,13 @@ func (q *Queue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 	}
 	switch f.Status {
 	case eventlog.RunCompleted:
-		q.enqueue(s, NewEvent("onAgentComplete", agentloop.AgentCompletePayload{
+		q.enqueue(s, newEvent("onAgentComplete", agentloop.AgentCompletePayload{
 			Output: f.Output, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
-		}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentCompletePayload) {
-			return h.OnAgentComplete
-		}))
+		}, func(h *agentloop.Hooks) hook[agentloop.AgentCompletePayload] { return h.OnAgentComplete }))
 	case eventlog.RunFailed:
-		q.enqueue(s, NewEvent("onAgentFail", agentloop.AgentFailPayload{
+		q.enqueue(s, newEvent("onAgentFail", agentloop.AgentFailPayload{
 			Error: f.Error, Code: f.ErrorCode, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
-		}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentFailPayload) {
-			return h.OnAgentFail
-		}))
+		}, func(h *agentloop.Hooks) hook[agentloop.AgentFailPayload] { return h.OnAgentFail }))
 	default:
 		p := agentloop.AgentSuspendedPayload{Reason: runs.SuspensionReason(f.Status), Status: f.Status}
 		if s.Turn != nil && s.Turn.Step != nil {
@@ -215,9 +196,7 @@ func (q *Queue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 				}
 			}
 		}
-		q.enqueue(s, NewEvent("onAgentSuspended", p,
-			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentSuspendedPayload) {
-				return h.OnAgentSuspended
-			}))
+		q.enqueue(s, newEvent("onAgentSuspended", p,
+			func(h *agentloop.Hooks) hook[agentloop.AgentSuspendedPayload] { return h.OnAgentSuspended }))
 	}
 }
