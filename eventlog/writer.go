@@ -118,14 +118,7 @@ func (w *Writer) Claim(ctx context.Context, claim *RunClaimed) error {
 // alone if nothing was sent, else with ErrOutcomeUnknown: then every
 // later call fails with ErrWriterBroken, and a new claim has to find out.
 func (w *Writer) Append(ctx context.Context, entries ...Entry) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	c, err := w.newCall(entries)
-	if c == nil {
-		return err
-	}
-	return w.wait(ctx, c)
+	return w.AppendIf(ctx, nil, entries...)
 }
 
 // wait queues c and waits until it is answered.
@@ -147,8 +140,8 @@ func (w *Writer) wait(ctx context.Context, c *call) error {
 	return c.err
 }
 
-// AppendIf is Append for entries that depend on the state that the caller knew: still is
-// called before each try, when all earlier records have been observed. If it returns
+// AppendIf is Append for entries that depend on the state that the caller knew: still, if
+// not nil, is called before each try, when all earlier records have been observed. If it returns
 // false, nothing is written, and the error is ErrStale. still must neither call
 // the writer nor panic.
 func (w *Writer) AppendIf(ctx context.Context, still func() bool, entries ...Entry) error {

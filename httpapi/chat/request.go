@@ -51,12 +51,7 @@ func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (postBody, erro
 	} else if b.session = o.Text("id"); *o.Err == nil {
 		*o.Err = eventlog.ValidateClientSessionID(b.session)
 	}
-	if o.Has("agentType") {
-		b.agentType = o.Word("agentType")
-	}
-	if o.Has("messageId") {
-		b.messageID = o.Word("messageId")
-	}
+	b.agentType, b.messageID = o.OptWord("agentType"), o.OptWord("messageId")
 	switch o.OptText("trigger") {
 	case "regenerate-message":
 		b.regenerate = true

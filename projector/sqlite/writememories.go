@@ -213,9 +213,7 @@ func (p *projection) deleteVectors(s *scope, where string, args ...any) error {
 
 // forgetMemory removes everything of a memory except its id.
 func (p *projection) forgetMemory(s *scope, memory string) error {
-	if err := p.exec("INSERT OR IGNORE INTO forgotten (scope, memory) VALUES (?, ?)", s.id, memory); err != nil {
-		return err
-	}
+	p.put("INSERT OR IGNORE INTO forgotten (scope, memory) VALUES (?, ?)", s.id, memory)
 	var id int64
 	var terms string
 	err := p.row("SELECT m.id, t.terms FROM memories m JOIN memory_terms t ON t.rowid = m.id WHERE m.scope = ? AND m.memory = ?",
@@ -231,8 +229,7 @@ func (p *projection) forgetMemory(s *scope, memory string) error {
 	}
 	s.count(s.split(terms), -1)
 	p.overwal = true
-	if err := p.exec("DELETE FROM memory_terms WHERE rowid = ?", id); err != nil {
-		return err
-	}
-	return p.exec("DELETE FROM memories WHERE id = ?", id)
+	p.put("DELETE FROM memory_terms WHERE rowid = ?", id)
+	p.put("DELETE FROM memories WHERE id = ?", id)
+	return p.err
 }

@@ -93,10 +93,9 @@ func (p *projection) deleteScope(log string) error {
 	}
 	p.forgot = append(p.forgot, id)
 	p.leavings = true
-	if err := p.exec("INSERT INTO erased (scope) VALUES (?)", id); err != nil {
-		return err
-	}
-	return p.exec("DELETE FROM scopes WHERE id = ?", id)
+	p.put("INSERT INTO erased (scope) VALUES (?)", id)
+	p.put("DELETE FROM scopes WHERE id = ?", id)
+	return p.err
 }
 
 // clearPart overwrites a part of the rows of erased scopes, if it is time. It works in

@@ -52,9 +52,7 @@ func (s *Routes) Resume(w http.ResponseWriter, r *web.Request) error {
 	if body.Has("message") {
 		req.Messages = messagesOf(body)
 	}
-	if body.Has("mode") {
-		req.Mode = eventlog.RunMode(body.Word("mode"))
-	}
+	req.Mode = eventlog.RunMode(body.OptWord("mode"))
 	switch req.Mode {
 	case eventlog.ModeFromCheckpoint:
 		req.CheckpointID = body.Word("checkpointId")

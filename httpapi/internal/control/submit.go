@@ -99,16 +99,10 @@ func SubmissionOf(o *web.Object) engine.Submission {
 		if o.Has("result") == o.Has("error") {
 			o.Fail("result", "exactly one of result and error is required")
 		}
-		sub.Result = o.Members["result"]
-		if o.Has("error") {
-			sub.Error = o.Word("error")
-		}
+		sub.Result, sub.Error = o.Members["result"], o.OptWord("error")
 	case eventlog.SubmitApproval:
 		sub.Approved = o.Flag("approved")
-		sub.Reason = o.OptText("reason")
-		if o.Has("approvalId") {
-			sub.ApprovalID = o.Word("approvalId")
-		}
+		sub.Reason, sub.ApprovalID = o.OptText("reason"), o.OptWord("approvalId")
 	}
 	return sub
 }

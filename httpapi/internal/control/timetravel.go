@@ -95,10 +95,7 @@ func editOf(o *web.Object) (e timetravel.ForkEdit) {
 		}
 	}
 	if t := edit.Object("toolResult"); t != nil {
-		e.ToolResult = &timetravel.ResultEdit{ToolCallID: t.Word("toolCallId"), Result: t.Members["result"]}
-		if t.Has("error") {
-			e.ToolResult.Error = t.Word("error")
-		}
+		e.ToolResult = &timetravel.ResultEdit{ToolCallID: t.Word("toolCallId"), Result: t.Members["result"], Error: t.OptWord("error")}
 	}
 	if edit != nil && edit.Has("systemPrompt") {
 		prompt := edit.Text("systemPrompt")
@@ -112,9 +109,7 @@ func editOf(o *web.Object) (e timetravel.ForkEdit) {
 
 // targetOf reads a place in a session's history, or the zero value if there is none.
 func targetOf(o *web.Object) (at timetravel.Target) {
-	if o.Has("checkpointId") {
-		at.CheckpointID = o.Word("checkpointId")
-	}
+	at.CheckpointID = o.OptWord("checkpointId")
 	if o.Has("sequence") {
 		at.Sequence = o.Number("sequence", 1, math.MaxInt64)
 	}

@@ -57,6 +57,14 @@ func (o *Object) Word(name string) string {
 	return s
 }
 
+// OptWord is Word, or "" if it is absent.
+func (o *Object) OptWord(name string) string {
+	if !o.Has(name) {
+		return ""
+	}
+	return o.Word(name)
+}
+
 // Flag returns a required truth value.
 func (o *Object) Flag(name string) bool {
 	var b *bool

@@ -209,10 +209,7 @@ func (t *task) appendIf(ctx context.Context, still func() bool, facts ...record.
 	}
 	ctx, cancel := t.log.Patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
-	if still != nil {
-		return t.w.AppendIf(ctx, still, entries...)
-	}
-	return t.w.Append(ctx, entries...)
+	return t.w.AppendIf(ctx, still, entries...)
 }
 
 // write queues facts, all or none; if the log lags so far that there is no room, it
