@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/readmodel/words"
@@ -83,13 +83,7 @@ func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Pol
 
 // cut returns what is valid UTF-8 of the first n bytes of a text.
 func cut(text string, n int) string {
-	if len(text) > n {
-		for n > 0 && !utf8.RuneStart(text[n]) {
-			n--
-		}
-		text = text[:n]
-	}
-	return strings.ToValidUTF8(text, "")
+	return strings.ToValidUTF8(upstream.Cut(text, n), "")
 }
 
 // recaller is a policy's agentloop.Recaller.
