@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,24 +27,32 @@ type goPackage struct {
 // folder is the package's path within the repository.
 func (p goPackage) folder() string { return strings.TrimPrefix(p.ImportPath, module) }
 
-// listed returns the repository's packages.
-func listed(t *testing.T) []goPackage {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Name,GoFiles,Imports,Deps", "./...")
+// listOnce lists the repository's packages, once for all tests.
+var listOnce = sync.OnceValues(func() (packages []goPackage, err error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Name,GoFiles,Imports,Deps", "./...")
 	cmd.Dir = ".."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	require.NoError(t, err)
-	var packages []goPackage
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	if err != nil {
+		return nil, err
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p goPackage
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
-		} else {
-			require.NoError(t, err)
+			return packages, nil
+		} else if err != nil {
+			return nil, err
 		}
 		packages = append(packages, p)
 	}
+})
+
+// listed returns the repository's packages.
+func listed(t *testing.T) []goPackage {
+	t.Helper()
+	packages, err := listOnce()
+	require.NoError(t, err)
+	return packages
 }
 
 // within reports whether a folder is one of the given ones or below it.

@@ -1,7 +1,6 @@
 package jetstream_test
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 
@@ -11,29 +10,15 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/logtest"
-	"github.com/helixd/helixd/integration/deployment"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
 // threeNodes are servers that form a cluster when they are started.
-func threeNodes(t testing.TB) (nodes [3]embed.Options) {
+func threeNodes(t testing.TB) [3]embed.Options {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
-	addresses, err := deployment.FreeAddresses(len(nodes))
-	require.NoError(t, err)
-	var routes []string
-	for _, address := range addresses {
-		routes = append(routes, "nats://"+address)
-	}
-	for i, address := range addresses { // its own route, too
-		nodes[i] = embed.Options{
-			DataDir: t.TempDir(), Name: fmt.Sprint("n", i), Cluster: &embed.Cluster{Listen: address, Routes: routes},
-		}
-	}
-	return nodes
+	return [3]embed.Options(storetest.Cluster(t, 3))
 }
 
 // opened is a node that is up.

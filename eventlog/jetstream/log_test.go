@@ -63,11 +63,9 @@ func openGroupSync(t testing.TB) (*embed.Server, *nats.Conn, *jetstream.Log) {
 	return srv, nc, log
 }
 
+// TestContract: each way to wait for the disk has code of its own. A plain run tries the way of
+// an embedded server, the one with most at the same time.
 func TestContract(t *testing.T) {
-	t.Run("fsync", func(t *testing.T) {
-		t.Parallel() // most of it is waiting for the disk
-		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, 0) })
-	})
 	t.Run("fsync, one for all", func(t *testing.T) {
 		t.Parallel()
 		logtest.Run(t, func(t *testing.T) eventlog.Log {
@@ -75,7 +73,15 @@ func TestContract(t *testing.T) {
 			return log
 		})
 	})
+	t.Run("fsync", func(t *testing.T) {
+		testkit.Full(t)
+		t.Parallel() // most of it is waiting for the disk
+		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, 0) })
+	})
 	t.Run("interval", func(t *testing.T) {
+		if !testkit.Raced { // it has more at the same time than fsync
+			testkit.Full(t)
+		}
 		t.Parallel()
 		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, time.Second) })
 	})

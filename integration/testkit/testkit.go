@@ -4,6 +4,8 @@ package testkit
 
 import (
 	"flag"
+	"iter"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strconv"
@@ -53,6 +55,20 @@ func Full(t testing.TB) {
 	t.Helper()
 	if !full() {
 		t.Skip("only with HELIX_FULL")
+	}
+}
+
+// Positions yields the positions 0, 1, 2, ... at which a test disturbs what it tests: all of
+// them if HELIX_FULL is set, otherwise one in n, from a random one of the first n.
+func Positions(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		at, step := rand.IntN(n), n
+		if full() {
+			at, step = 0, 1
+		}
+		for yield(at) {
+			at += step
+		}
 	}
 }
 

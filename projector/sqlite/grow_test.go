@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -37,8 +39,9 @@ func TestRowsStayWhenTheLogGrows(t *testing.T) {
 		if n.log != nil {
 			n.stop()
 		}
-		srv := startServer(t, dir)
-		var err error
+		srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second, GroupSync: true}) // growth waits for no other process
+		require.NoError(t, err)
+		t.Cleanup(srv.Stop)
 		n.nc, err = srv.Connect()
 		require.NoError(t, err)
 		n.log, err = jetstream.Open(t.Context(), n.nc, &jetstream.Options{Durability: "interval=1s", Partitions: partitions, Grow: true, Server: srv})

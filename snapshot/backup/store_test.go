@@ -56,7 +56,8 @@ func newStore(t *testing.T, partitions int) *store {
 func (s *store) connect() {
 	s.t.Helper()
 	var err error
-	s.srv, err = embed.Start(s.t.Context(), embed.Options{DataDir: s.dir, SyncInterval: time.Minute})
+	// As a daemon's; with GroupSync a log that grows waits for no other process.
+	s.srv, err = embed.Start(s.t.Context(), embed.Options{DataDir: s.dir, SyncInterval: time.Minute, GroupSync: true})
 	require.NoError(s.t, err)
 	s.nc, err = s.srv.Connect()
 	require.NoError(s.t, err)

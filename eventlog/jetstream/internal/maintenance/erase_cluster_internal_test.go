@@ -2,9 +2,7 @@ package maintenance
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,50 +14,19 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
-	"github.com/helixd/helixd/integration/deployment"
 )
 
 // TestAnErasureEndsOnMoreServersThanReplicas: a session's streams are not all on the
 // same servers of a cluster.
 func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
 	t.Parallel()
-	addresses, err := deployment.FreeAddresses(4)
-	require.NoError(t, err)
-	var routes []string
-	for _, address := range addresses {
-		routes = append(routes, "nats://"+address)
-	}
-	var logs [4]*Maintenance
-	errs := make([]error, len(logs))
-	var wg sync.WaitGroup
-	for i, address := range addresses {
-		wg.Go(func() {
-			srv, err := embed.Start(t.Context(), embed.Options{
-				DataDir: t.TempDir(), Name: fmt.Sprint("n", i), Cluster: &embed.Cluster{Listen: address, Routes: routes},
-			})
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			t.Cleanup(srv.Stop)
-			nc, err := srv.Connect()
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			t.Cleanup(nc.Close)
-			if logs[i], errs[i] = Open(t.Context(), nc, link.Options{Partitions: 1, Replicas: 3, Server: srv}); errs[i] == nil {
-				t.Cleanup(func() { logs[i].Close() })
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		require.NoError(t, err)
-	}
+	logs := storetest.StartCluster(t, 4, func(srv *embed.Server, nc *nats.Conn) (*Maintenance, error) {
+		l, err := Open(t.Context(), nc, link.Options{Partitions: 1, Replicas: 3, Server: srv})
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return l, err
+	})
 	l := logs[0]
 	on := func(stream string) []string {
 		s, err := l.FindStream(t.Context(), stream)
@@ -78,7 +45,7 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 	}
 
 	// The remains of an older version's erasure are done when each server has reported.
-	_, err = l.StoreMessage(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("old", 0), Header: nats.Header{}})
+	_, err := l.StoreMessage(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("old", 0), Header: nats.Header{}})
 	require.NoError(t, err)
 	n, err := l.FinishErasures(t.Context(), true)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// lifecycleSeeds is how many seeds are tried unless HELIX_SEEDS is set.
+// lifecycleSeeds is how many seeds are tried in full unless HELIX_SEEDS is set.
 const lifecycleSeeds = 100
 
 // TestLifecycle holds two nodes of one log at each of their requests, see
@@ -44,7 +44,7 @@ func TestLifecycle(t *testing.T) {
 		world.close(t)
 		return
 	}
-	seeds := uint64(lifecycleSeeds)
+	seeds := uint64(testkit.Times(lifecycleSeeds))
 	if s := os.Getenv("HELIX_SEEDS"); s != "" {
 		var err error
 		seeds, err = strconv.ParseUint(s, 10, 64)

@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(4) // most of it is waiting for the disk
+	goleak.VerifyTestMain(m)
+}

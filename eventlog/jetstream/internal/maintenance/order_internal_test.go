@@ -75,7 +75,8 @@ func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
 		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
 	}
 	for _, sealed := range []int{0, 1, 5} {
-		for at, over := 0, false; !over; at++ {
+		for at := range testkit.Positions(5) {
+			over := false
 			passed := t.Run(fmt.Sprintf("%d sealed, before request %d", sealed, at), func(t *testing.T) {
 				l := openLog(t, link.Options{})
 				steps := 0
@@ -104,7 +105,9 @@ func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
 				requireNothing(t, l, "s")
 				over = steps <= at // the erasure has fewer requests
 			})
-			over = over || !passed
+			if over || !passed {
+				break
+			}
 		}
 	}
 }
@@ -161,7 +164,7 @@ func TestAnAppendThatFailsLeavesTheNewSessionItsBlob(t *testing.T) {
 // TestTwoTrimsAtOnceNeverLowerTheFloor: the one that keeps more is slower.
 func TestTwoTrimsAtOnceNeverLowerTheFloor(t *testing.T) {
 	t.Parallel()
-	for at, done := 0, false; !done; at++ {
+	for at := range testkit.Positions(3) {
 		l := openLog(t, link.Options{})
 		var heads []uint64
 		head := uint64(0)
@@ -183,7 +186,7 @@ func TestTwoTrimsAtOnceNeverLowerTheFloor(t *testing.T) {
 		})
 		_, err = slow.Trim(t.Context(), "s", heads[0])
 		require.NoError(t, err)
-		done = steps <= at
+		done := steps <= at
 		floor, err := l.Floor(t.Context(), "s")
 		require.NoError(t, err)
 		if !done {
@@ -193,13 +196,16 @@ func TestTwoTrimsAtOnceNeverLowerTheFloor(t *testing.T) {
 			require.NoError(t, err)
 		}
 		l.Close()
+		if done {
+			break
+		}
 	}
 }
 
 // TestATrimLeavesNoFloorOfAnErasedSession: it is erased at any of the trim's requests.
 func TestATrimLeavesNoFloorOfAnErasedSession(t *testing.T) {
 	t.Parallel()
-	for at, done := 0, false; !done; at++ {
+	for at := range testkit.Positions(3) {
 		l := openLog(t, link.Options{})
 		head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
 		require.NoError(t, l.Seal(t.Context(), "s"))
@@ -216,10 +222,14 @@ func TestATrimLeavesNoFloorOfAnErasedSession(t *testing.T) {
 			return do(ctx)
 		})
 		_, _ = trims.Trim(t.Context(), "s", head)
-		if done = steps <= at; !done {
+		done := steps <= at
+		if !done {
 			requireNothing(t, l, "s")
 		}
 		l.Close()
+		if done {
+			break
+		}
 	}
 }
 
@@ -269,7 +279,7 @@ func TestAnAppendThatArrivesAfterAnErasureIsNoSession(t *testing.T) {
 func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	for at, done := 0, false; !done; at++ {
+	for at := range testkit.Positions(5) {
 		l := openLog(t, link.Options{})
 		steps, recreated := 0, storetest.TextEntries("new", 3)
 		h := openHooked(t, l.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error {
@@ -284,13 +294,17 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 		steps = 0
 		_, err = h.FinishErasures(t.Context(), true)
 		require.NoError(t, err)
-		if done = steps <= at; !done {
+		done := steps <= at
+		if !done {
 			storetest.RequireRecords(t, l, "s", recreated)
 			s, _, err := l.LastSegment(t.Context(), "s")
 			require.NoError(t, err)
 			require.NotNil(t, s)
 		}
 		l.Close()
+		if done {
+			break
+		}
 	}
 }
 

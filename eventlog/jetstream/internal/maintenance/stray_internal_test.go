@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestAFenceThatArrivesAfterItsErasureFencesNothing: an eraser's fence is late, another one
@@ -43,7 +44,7 @@ func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
 // the purge does not report it as one whose segments are damaged.
 func TestAnErasureBesideAPurgeIsNoDamage(t *testing.T) {
 	t.Parallel()
-	for at, done := 0, false; !done; at++ {
+	for at := range testkit.Positions(3) {
 		l := openLog(t, link.Options{})
 		storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3))
 		require.NoError(t, l.Seal(t.Context(), "s"))
@@ -57,7 +58,9 @@ func TestAnErasureBesideAPurgeIsNoDamage(t *testing.T) {
 		})
 		_, err := other.purgeAll(t.Context(), 0, func() time.Time { return time.Now().Add(time.Minute) })
 		require.NoError(t, err)
-		done = steps <= at
 		l.Close()
+		if steps <= at {
+			break
+		}
 	}
 }
