@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.AtOnce(6)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testkit.InMemory(m))
 }
 
 func start(t *testing.T, o embed.Options) *embed.Server {

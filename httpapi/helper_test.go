@@ -37,7 +37,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.AtOnce(4)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testkit.InMemory(m))
 }
 
 // within is the longest that a test waits for what must happen.

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if buildDir, err = os.MkdirTemp("", "helixd"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(testkit.InMemory(m), goleak.Cleanup(func(code int) {
 		os.RemoveAll(buildDir)
 		os.Exit(code)
 	}))

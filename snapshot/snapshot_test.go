@@ -14,12 +14,13 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
 	"github.com/helixd/helixd/snapshot"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
 
 // aRun returns the records of a finished run with reasoning, text, a tool and
 // state.

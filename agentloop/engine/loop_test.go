@@ -17,11 +17,15 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(4)
+	goleak.VerifyTestMain(testkit.InMemory(m))
+}
 
 // rig is a loop on a log in memory.
 type rig struct {

@@ -90,6 +90,7 @@ func TestAnInterruptLetsAToolBesideASubAgentComeToItsEnd(t *testing.T) {
 }
 
 func TestWhoHasHeardAndDiesIsTakenOver(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	log, u := memory.New(), newUntil()
 	first, second := newRigOn(t, log, u.agent()), newRigOn(t, log, u.agent())
 	first.start("s", "payer", "go")
@@ -116,6 +117,7 @@ func TestAResumeBehindAnInterruptVoidsIt(t *testing.T) {
 }
 
 func TestAResumeBehindAnAbortIsTooLate(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	log, u := memory.New(), newUntil()
 	first, second := newRigOn(t, log, u.agent()), newRigOn(t, log, u.agent())
 	first.start("s", "payer", "go")

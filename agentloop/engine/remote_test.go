@@ -290,6 +290,7 @@ func TestARemoteAgentIsAbortedWithItsCaller(t *testing.T) {
 }
 
 func TestARemoteAgentThatTakesTooLongIsAborted(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	there := newServer(t, newGated(answering(longAnswer)))
 	here := newRig(t, there.caller(3*time.Second))
 	here.start("s", "caller", "go")
@@ -360,6 +361,7 @@ func (g *rig) followed(m *gated) {
 }
 
 func TestARemoteAgentIsAbortedThoughItsCallerHasDied(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	m := newGated(answering(longAnswer))
 	there := newServer(t, m)
 	first := newRig(t, there.caller(time.Minute))
@@ -413,6 +415,7 @@ func via(a agentloop.Agent, wrap func(remote.Transport) remote.Transport) agentl
 }
 
 func TestARemoteAgentIsToldToAbortOnce(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for name, c := range map[string]struct {
 		dies bool
 		err  error

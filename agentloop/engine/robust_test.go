@@ -276,6 +276,7 @@ func (f *flickering) Append(ctx context.Context, session string, expected uint64
 }
 
 func TestARunOutlivesALogThatIsOutOfReach(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for after := 1; after < 12; after++ {
 		log := &flickering{Log: memory.New()}
 		log.healthy.Store(int64(after))

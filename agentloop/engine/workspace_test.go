@@ -341,6 +341,7 @@ func verifiedAlone(t *testing.T, log eventlog.Log, agents ...agentloop.Agent) {
 // A command that does not hear that its run was taken back writes before the
 // files are taken back, not after.
 func TestARollbackWaitsForWhatStillWrites(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	s := newShelf()
 	began, may := make(chan struct{}), make(chan struct{})
 	var once sync.Once

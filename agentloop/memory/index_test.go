@@ -16,11 +16,12 @@ import (
 	"github.com/helixd/helixd/agentloop/memory/embedder/local"
 	"github.com/helixd/helixd/eventlog"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
 
 var ada = eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "ada"}
 

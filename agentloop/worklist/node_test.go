@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.AtOnce(6)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testkit.InMemory(m))
 }
 
 // within is how long a test waits for what comes at once on an idle machine.

@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -29,19 +30,19 @@ type opened struct {
 	err error
 }
 
-func (o *opened) open(t testing.TB, node embed.Options, options jetstream.Options) {
-	if o.srv, o.err = embed.Start(t.Context(), node); o.err != nil {
+func (o *opened) open(ctx context.Context, node embed.Options, options jetstream.Options) {
+	if o.srv, o.err = embed.Start(ctx, node); o.err != nil {
 		return
 	}
 	if o.nc, o.err = o.srv.Connect(); o.err != nil {
 		return
 	}
-	log, err := jetstream.Open(t.Context(), o.nc, &options)
+	log, err := jetstream.Open(ctx, o.nc, &options)
 	if o.err = err; err != nil {
 		return
 	}
 	o.log = log
-	_, o.err = foldsjs.Open(t.Context(), o.nc, log, options.Replicas)
+	_, o.err = foldsjs.Open(ctx, o.nc, log, options.Replicas)
 }
 
 func (o *opened) close() {
@@ -58,9 +59,15 @@ func (o *opened) close() {
 
 func openAll(t testing.TB, nodes [3]embed.Options, options jetstream.Options) (all [3]opened) {
 	t.Helper()
+	return openAllIn(t, t.Context(), nodes, options)
+}
+
+// openAllIn is openAll in a context with the test's tuning.
+func openAllIn(t testing.TB, ctx context.Context, nodes [3]embed.Options, options jetstream.Options) (all [3]opened) {
+	t.Helper()
 	var wg sync.WaitGroup
 	for i := range nodes {
-		wg.Go(func() { all[i].open(t, nodes[i], options) })
+		wg.Go(func() { all[i].open(ctx, nodes[i], options) })
 	}
 	wg.Wait()
 	for i := range all {

@@ -11,17 +11,15 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
 // TestALogWithReplicasGrowsWhileItIsUsed: three nodes create sessions meanwhile, and all
 // of them find every one.
 func TestALogWithReplicasGrowsWhileItIsUsed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("half a minute is waited for servers that may not know yet that they lead no more")
-	}
 	t.Parallel() // most of it is waiting
-	nodes := openAll(t, threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
+	nodes := openAllIn(t, link.WithTuning(t.Context(), link.Tuning{Announced: 6 * time.Second}), threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
 	var mu sync.Mutex
 	heads := map[string]uint64{}
 	ctx, stop := context.WithCancel(t.Context())
@@ -32,7 +30,7 @@ func TestALogWithReplicasGrowsWhileItIsUsed(t *testing.T) {
 		writers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				session := fmt.Sprintf("node%d-%d", i, n)
-				last, err := node.log.Append(t.Context(), session, 0, []eventlog.Entry{logtest.Text(session, "a")})
+				last, err := eventlog.AppendOnce(t.Context(), node.log, session, "w", 0, []eventlog.Entry{logtest.Text(session, "a")})
 				if err != nil {
 					t.Error(session, err)
 					return

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.AtOnce(6)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testkit.InMemory(m))
 }
 
 // open returns the log of a new server.

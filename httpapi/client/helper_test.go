@@ -31,11 +31,12 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
 
 // within is the longest that a test waits for what must happen.
 const within = 2 * time.Minute

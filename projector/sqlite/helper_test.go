@@ -13,11 +13,12 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
 
 // patience is how long a query may wait in tests: long enough on any machine.
 const patience = 2 * time.Minute

@@ -19,12 +19,13 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
 
 // store is a log with saved folds on its own server.
 type store struct {

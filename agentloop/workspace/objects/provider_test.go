@@ -12,9 +12,10 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
 
 // server starts its own server.
 func server(t *testing.T, dir string) *nats.Conn {

@@ -9,5 +9,5 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.AtOnce(4)
-	os.Exit(m.Run())
+	os.Exit(testkit.InMemory(m).Run())
 }

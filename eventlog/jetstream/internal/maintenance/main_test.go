@@ -10,5 +10,5 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.AtOnce(4) // most of it is waiting for the disk
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testkit.InMemory(m))
 }

@@ -1,0 +1,10 @@
+package control
+
+import (
+	"os"
+	"testing"
+
+	"github.com/helixd/helixd/integration/testkit"
+)
+
+func TestMain(m *testing.M) { os.Exit(testkit.InMemory(m).Run()) }
