@@ -76,6 +76,7 @@ func TestDevicesOfCommands(t *testing.T) {
 // they may.
 func TestMemoryOfCommands(t *testing.T) {
 	testkit.Sequential(t)
+	t.Parallel()
 	each(t, local.Options{Timeout: patient, MaxMemory: 256 << 20}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
 		hold := func(bytes int) string { // tail holds what it has read until somebody reads
 			return fmt.Sprintf("head -c %d /dev/zero | tail -c %d | sleep 60", bytes, bytes)

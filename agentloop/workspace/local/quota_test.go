@@ -54,6 +54,7 @@ func TestWhatIsLockedCounts(t *testing.T) {
 // long: who looks at all of them must not need the memory for that.
 func TestLongPathsAreTooMuch(t *testing.T) {
 	testkit.Sequential(t)
+	t.Parallel()
 	for name, fill := range map[string]func(t *testing.T, at string){
 		"names": func(t *testing.T, at string) {
 			inner, long := filepath.Join(t.TempDir(), "inner"), strings.Repeat("n", 246)
