@@ -158,9 +158,6 @@ func takenOver(t *testing.T, stream string, runs int) map[string][]string {
 	return taken
 }
 
-// rollingRuns is how many sessions are begun, at most, around each restart.
-const rollingRuns = 60
-
 // Nodes are stopped and started again, one after the other, while sessions are
 // begun on all of them: every request is answered at the first try, or at
 // another node where one is not there or not ready, every run comes to its end, and
@@ -170,11 +167,12 @@ func TestARollingRestartLosesNothing(t *testing.T) {
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
 	log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
+	each := max(30, testkit.Times(60)) // sessions are begun, at most, around each restart
 	var (
 		begun   atomic.Int64
 		retried atomic.Int64
 		load    sync.WaitGroup
-		room    = make(chan struct{}, 3*rollingRuns)
+		room    = make(chan struct{}, 3*each)
 	)
 	for w := range 3 {
 		load.Go(func() {
@@ -188,10 +186,10 @@ func TestARollingRestartLosesNothing(t *testing.T) {
 	defer end()
 	for _, n := range nodes {
 		count := begun.Load()
-		for range rollingRuns {
+		for range each {
 			room <- struct{}{}
 		}
-		require.Eventually(t, func() bool { return begun.Load() >= count+rollingRuns/2 }, 2*time.Minute, time.Millisecond, "runs are under way")
+		require.Eventually(t, func() bool { return begun.Load() >= count+int64(each)/2 }, 2*time.Minute, time.Millisecond, "runs are under way")
 		n.stop()
 		n.start()
 	}

@@ -273,7 +273,7 @@ func selfSigned(t *testing.T, dir string) *x509.CertPool {
 }
 
 func TestSubscribersInOperatorMode(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Full(t)
 	t.Parallel() // most of it is waiting
 	a, _ := operatorAudience(t)
 	a.each(t, func(t *testing.T, url string) {
