@@ -3,9 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -143,22 +141,11 @@ func TestACodersFiles(t *testing.T) {
 	}
 }
 
-// filesWith returns the files below a folder in which a text stands. A daemon
+// filesWith returns the files below a folder that contain a text. A daemon
 // may use them meanwhile.
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		var data []byte
-		if err == nil && !e.IsDir() {
-			data, err = os.ReadFile(path)
-		}
-		if bytes.Contains(data, []byte(text)) {
-			found = append(found, path)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	}))
+	found, err := testkit.Scan(t.Context(), dir, text)
+	require.NoError(t, err)
 	return found
 }

@@ -33,6 +33,18 @@ func Scan(ctx context.Context, dir string, texts ...string) (files []string, err
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if d.Type()&fs.ModeSymlink != 0 { // to the batches that a server stages in memory
+			target, err := filepath.EvalSymlinks(path)
+			if os.IsNotExist(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			staged, err := Scan(ctx, target, texts...)
+			files = append(files, staged...)
+			return err
+		}
 		content, err := os.ReadFile(path)
 		if os.IsNotExist(err) {
 			return nil
