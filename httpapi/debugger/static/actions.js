@@ -2,7 +2,7 @@
 // whichever moment is looked at, but for a fork and a rollback, which are about
 // that moment.
 
-import { h, put } from './dom.js'
+import { h, put, setText } from './dom.js'
 import { moment as timeOf, number, plain } from './format.js'
 import { chip } from './conversation.js'
 import { ask, failure } from './dialog.js'
@@ -19,7 +19,9 @@ export function mount(element, app) {
   const cards = new Map() // of waiting calls, by id: what is typed in them stays
 
   const status = h('span', { 'data-test': 'run-status' })
-  const past = h('p', { class: 'past', hidden: true })
+  const pastWords = h('span', {})
+  const toHead = h('button', { type: 'button', class: 'quiet', onclick: () => app.go({ at: null }) })
+  const past = h('p', { class: 'past', hidden: true }, pastWords, toHead)
   const waiting = h('div', { class: 'cards' })
   const said = h('div', { 'aria-live': 'polite' })
   const button = (name, label, act, props) => h('button', { type: 'button', 'data-test': name, onclick: act, ...props }, label)
@@ -78,10 +80,9 @@ export function mount(element, app) {
     fork.textContent = n ? `Fork at #${n}…` : 'Fork…'
     rollback.textContent = before && n ? `Roll back to #${n}…` : 'Roll back…'
     past.hidden = !before
-    if (before) {
-      put(past, `You look at #${n}. Actions are on the session as it is now, #${app.head}; only fork and rollback are about #${n}. `,
-        h('button', { type: 'button', class: 'quiet', onclick: () => app.go({ at: null }) }, `Go to #${app.head}`))
-    }
+    if (!before) return
+    setText(pastWords, `You look at #${n}. Actions are on the session as it is now, #${app.head}; only fork and rollback are about #${n}. `)
+    setText(toHead, `Go to #${app.head}`)
   }
 
   // run has something done by a button, once at a time, and says what went wrong.

@@ -1,7 +1,7 @@
 // Talking to an agent: a first message begins a session, a further one continues
 // with the session that is shown, as it is now.
 
-import { h, put } from './dom.js'
+import { h, put, setText } from './dom.js'
 import { plain } from './format.js'
 import { failure } from './dialog.js'
 import { sessionPath } from './api.js'
@@ -46,15 +46,17 @@ export function mount(element, app) {
   function show() {
     const fresh = agent.value !== ''
     id.hidden = !fresh
-    title.textContent = app.session === null ? 'Start a session' : 'Chat'
+    setText(title, app.session === null ? 'Start a session' : 'Chat')
     input.placeholder = fresh ? `The first message to ${plain(agent.value)}` : 'Say something to this session'
     const waits = app.timeline?.status === 'active' && app.timeline.streamStatus === 'paused'
-    hint.textContent = [
+    setText(hint, [
       !fresh && app.at !== null && app.at < app.head ? `It goes to the session as it is now, not as it was at #${app.at}.` : '',
       !fresh && waits ? 'The session is paused: a message continues it without the pending results.' : '',
-    ].filter(Boolean).join(' ')
+    ].filter(Boolean).join(' '))
     button.disabled = sending || (app.session === null && !fresh)
-    put(teach, app.session !== null ? '' : known && !agents.length
+    teach.hidden = app.session !== null
+    if (teach.hidden) return
+    put(teach, known && !agents.length
       ? ['This server has no agents yet. Add some to its ', h('code', {}, 'helix.yaml'), ', or append the chunks of your own agent with ', h('code', {}, 'POST /sessions/{id}/chunks'), '.']
       : ['Or from a shell:', h('pre', { tabindex: 0 }, `curl ${new URL('start', document.baseURI)} -d '${JSON.stringify({ sessionId: 'my-session', agentType: agent.value || 'my-agent', message: 'Hello' }).replaceAll("'", '')}'`)])
   }

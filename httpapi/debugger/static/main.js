@@ -38,17 +38,21 @@ function mountBar() {
     connection.textContent = words[state] ?? state
     connection.title = error ? `${error.message} ${error.code ? `(${error.code})` : ''}` : ''
     const trouble = byID('trouble')
-    trouble.hidden = !(state === 'gone' || state === 'refused')
-    document.body.toggleAttribute('data-nothing', !trouble.hidden)
+    const nothing = state === 'gone' || state === 'refused'
+    const away = state === 'retrying' && !app.timeline
+    trouble.hidden = !nothing && !away
+    document.body.toggleAttribute('data-nothing', nothing)
+    document.body.toggleAttribute('data-away', away)
     const now = trouble.hidden ? '' : `${state} ${error?.code}`
     if (now === told) return
     told = now
     put(trouble, trouble.hidden ? null : [
-      h('p', { 'data-test': 'error' }, error?.code === UNREACHABLE_NAME ? error.message : reasons[state], error?.code ? h('code', {}, error.code) : null),
+      h('p', { 'data-test': 'error' }, error?.code === UNREACHABLE_NAME || away ? `${error?.message ?? ''} ${away ? 'The page continues when the server is back.' : ''}` : reasons[state], error?.code ? h('code', {}, error.code) : null),
       state === 'refused' ? h('button', { type: 'button', onclick: () => askForToken(app, false) }, 'Use another token') : null,
     ])
   }
   app.on('live', show)
+  app.on('timeline', show)
   app.on('session', show)
   show()
 

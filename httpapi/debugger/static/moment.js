@@ -16,6 +16,8 @@ import { Latest, agentOf, sessionsOf, statesOf, statusOf, tones } from './states
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
 const LIVE_REST_MS = 400 // news of a session that runs comes more often
+const QUICK_MS = 6 // what takes longer to show is not shown for every record that is scrubbed over
+const SCRUB_MS = 120 // two moves within it are scrubbing
 const MOST_ROWS = 100 // of a list of checkpoints or runs
 
 export function mount(element, app) {
@@ -23,6 +25,7 @@ export function mount(element, app) {
   let shown = null // {session, n, root}
   let compared = 'checkpoint' // what the custom state is compared with
   let rest = 0
+  let took = 0, moved = 0, scrubbing = 0 // how long the last one took to be shown, when the position moved, the timer of a pause in that
   let atEnd = true // the conversation's end is in sight
   let reveal = false // what the record has made is brought into sight when it is shown
   let wanted = '' // what was asked for last
@@ -60,7 +63,9 @@ export function mount(element, app) {
       const outside = await outsideOf(app, session, n, root)
       if (app.session !== session || resets !== since) return
       trouble.hidden = true
+      const began = performance.now()
       show({ session, n, root, outside })
+      took = performance.now() - began
     } catch (err) {
       if (app.session !== session || !last()) return
       trouble.hidden = false
@@ -78,6 +83,15 @@ export function mount(element, app) {
     if (key === wanted && 'loading' in element.dataset) return // it is on its way
     wanted = key
     element.dataset.loading = n
+    clearTimeout(scrubbing)
+    const now = performance.now()
+    const scrubs = app.at !== null && took > QUICK_MS && now - moved < SCRUB_MS
+    moved = now
+    if (scrubs) scrubbing = setTimeout(ask, SCRUB_MS, n)
+    else ask(n)
+  }
+
+  function ask(n) {
     latest.ask({ session: app.session, n }, app.at === null ? app.session : '')
   }
 
@@ -294,6 +308,7 @@ export function mount(element, app) {
   }
 
   const forget = () => {
+    clearTimeout(scrubbing)
     shown = null
     stateShown = ''
     wanted = ''

@@ -192,7 +192,6 @@ export function mount(element, app) {
       room.set(m.y, near)
       el.style.transform = `translate(${m.a - 6}px, ${m.y}px)`
     }, ui.blocks)
-    roving()
   }
 
   // keep has one element for each of the things that are in sight.
@@ -292,6 +291,7 @@ export function mount(element, app) {
   }
 
   function paintPosition() {
+    roving()
     const at = app.effectiveAt()
     const x = px(axis.x(at))
     const seen = x >= -1 && x <= width + 1
@@ -325,7 +325,7 @@ export function mount(element, app) {
     const status = app.timeline && statusOf(app.timeline)
     const grows = status === 'active' || status === 'paused'
     const away = app.connection.state === 'retrying'
-    const name = !live ? (grows ? 'Go live' : 'Go to the end') : !status ? 'Loading' : away ? 'Offline' : grows ? 'Live' : status === 'interrupted' ? 'Interrupted' : 'Ended'
+    const name = !live ? (grows ? 'Go live' : 'Go to the end') : away ? 'Offline' : !status ? 'Loading' : grows ? 'Live' : status === 'interrupted' ? 'Interrupted' : 'Ended'
     const key = `${name} ${live}`
     if (ui.live.dataset.is === key) return
     ui.live.dataset.is = key
@@ -500,7 +500,6 @@ export function mount(element, app) {
   }
   app.on('at', () => {
     reveal()
-    roving()
     follow()
   })
   const sizes = new ResizeObserver(() => {
