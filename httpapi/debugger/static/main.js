@@ -38,11 +38,9 @@ function mountBar() {
     connection.textContent = words[state] ?? state
     connection.title = error ? `${error.message} ${error.code ? `(${error.code})` : ''}` : ''
     const trouble = byID('trouble')
-    const nothing = state === 'gone' || state === 'refused'
     const away = state === 'retrying' && !app.timeline
-    trouble.hidden = !nothing && !away
-    document.body.toggleAttribute('data-nothing', nothing)
-    document.body.toggleAttribute('data-away', away)
+    trouble.hidden = !(state === 'gone' || state === 'refused' || away)
+    document.body.toggleAttribute('data-nothing', !trouble.hidden)
     const now = trouble.hidden ? '' : `${state} ${error?.code}`
     if (now === told) return
     told = now
