@@ -97,7 +97,7 @@ func (t *chat) say(text string) (err error) {
 		_, err = t.s.Start(t.p.Ctx, client.StartRequest{SessionID: t.Session, AgentType: t.Agent, Messages: client.Text(text), UserID: t.User})
 	}
 	if err != nil {
-		return refusedStart(t.p, t.s, err, t.Session)
+		return refused(err, t.Session)
 	}
 	t.runs = true
 	return nil

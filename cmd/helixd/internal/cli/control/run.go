@@ -43,7 +43,7 @@ func (c runCmd) Run(p *flags.Process) error {
 		SessionID: c.Session, AgentType: c.Agent, Messages: client.Text(text), UserID: c.User, Tags: c.Tag,
 	})
 	if err != nil {
-		return refusedStart(p, s, err, c.Session)
+		return refused(err, c.Session)
 	}
 	if !c.Follow {
 		return followFlags{watchFlags: c.watchFlags}.done(p, s, c.Session, 0, started, c.Session)
@@ -62,16 +62,6 @@ func refused(err error, session string) error {
 		return fmt.Errorf("%s is finished: helixd say %s 'MESSAGE' begins its next turn", terminal.Printable(session), terminal.Word(session))
 	}
 	return source.Explained(err)
-}
-
-// refusedStart also says which agents there are, as far as the caller may know.
-func refusedStart(p *flags.Process, s *source.Source, err error, session string) error {
-	if e, is := errors.AsType[*client.Error](err); is && e.Code == api.CodeNotFound {
-		if r, failed := s.Ready(p.Ctx); failed == nil && len(r.Agents) > 0 {
-			return fmt.Errorf("%w: there are %s", source.Explained(err), terminal.Printable(strings.Join(r.Agents, ", ")))
-		}
-	}
-	return refused(err, session)
 }
 
 // newSession returns an id that no other session has.

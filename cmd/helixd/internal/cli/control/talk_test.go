@@ -68,7 +68,7 @@ func TestRun(t *testing.T) {
 	_, _, err = helixd("", "run", "echo", "hi", "--session", "s")
 	require.EqualError(t, err, "s is finished: helixd say s 'MESSAGE' begins its next turn")
 	_, _, err = helixd("", "run", "nobody", "hi")
-	require.ErrorContains(t, err, "(NOT_FOUND): there are both, broken, echo, guide, janitor, slow")
+	require.ErrorContains(t, err, "there is no such agent type; known are both, broken, echo, guide, janitor, slow (NOT_FOUND)")
 
 	out, _, err = helixd("", "run", "broken", "hi")
 	require.EqualError(t, err, "the run has failed")
