@@ -35,7 +35,7 @@ func TestCompletion(t *testing.T) {
 	require.NoError(t, os.Mkdir("data", 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join("data", "a.ndjson"), nil, 0o600))
 	for line, want := range map[string][]string{
-		"helixd re":                              {"records", "replay", "resume", "retain", "restore", "reload"},
+		"helixd re":                              {"resume", "records", "replay", "retain", "restore", "reload"},
 		"helixd memories ":                       {"list", "search", "save", "forget", "erase", "process"},
 		"helixd config s":                        {"schema"},
 		"helixd completion ":                     {"bash", "zsh", "fish"},

@@ -26,6 +26,7 @@ type cli struct {
 
 	Dev     devCmd              `cmd:"" group:"run" help:"Run everything in one process, with demo agents."`
 	Serve   daemon.ServeCommand `cmd:"" group:"run" help:"Run the daemon."`
+	Talk    control.Talk        `embed:""`
 	Inspect inspect.Commands    `embed:""`
 	Control control.Commands    `embed:""`
 	Operate operate.Commands    `embed:""`

@@ -1,7 +1,7 @@
 package control
 
-// Commands are the commands that change sessions and memories.
-type Commands struct {
+// Talk are the commands that run agents.
+type Talk struct {
 	Run       runCmd       `cmd:"" group:"talk" help:"Start a session and show its run: text, tools, approvals."`
 	Chat      chatCmd      `cmd:"" group:"talk" help:"Talk to an agent, in as many turns as you like."`
 	Say       sayCmd       `cmd:"" group:"talk" help:"Send a message, which begins a session's next turn."`
@@ -11,7 +11,10 @@ type Commands struct {
 	Resume    resumeCmd    `cmd:"" group:"talk" help:"Continue a session in a new run."`
 	Interrupt interruptCmd `cmd:"" group:"talk" help:"Interrupt a run, which can be resumed."`
 	Abort     abortCmd     `cmd:"" group:"talk" help:"Abort a run for good."`
+}
 
+// Commands are the commands that change sessions and memories.
+type Commands struct {
 	Append   appendCmd   `cmd:"" group:"change" help:"Append chunks of an outside producer to a session."`
 	Import   importCmd   `cmd:"" group:"change" help:"Create a session from exported records."`
 	Fork     forkCmd     `cmd:"" group:"change" help:"Create a session from another session's past."`

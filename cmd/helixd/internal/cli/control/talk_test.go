@@ -52,7 +52,7 @@ func talkers() []agentloop.Agent {
 }
 
 func TestRun(t *testing.T) {
-	_, helixd := clitest.Daemon[Commands](t, talkers()...)
+	_, helixd := clitest.Daemon[Talk](t, talkers()...)
 	out, notes, err := helixd("", "run", "echo", "hi", "--session", "s", "--tag", "t", "--user", "ada")
 	require.NoError(t, err)
 	require.Equal(t, "They ask.\nHello\nyou.\n", out)
@@ -85,7 +85,7 @@ func TestRun(t *testing.T) {
 // A run that is interrupted while it is shown has its own exit code, and can be resumed
 // and aborted.
 func TestInterruptAndAbort(t *testing.T) {
-	_, helixd := clitest.Daemon[Commands](t, talkers()...)
+	_, helixd := clitest.Daemon[Talk](t, talkers()...)
 	shown := make(chan error, 1)
 	go func() {
 		_, _, err := helixd("", "run", "slow", "hi", "--session", "s")
@@ -115,7 +115,7 @@ func TestInterruptAndAbort(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	_, helixd := clitest.Daemon[Commands](t, talkers()...)
+	_, helixd := clitest.Daemon[Talk](t, talkers()...)
 	for _, session := range []string{"yes", "no", "later"} {
 		_, _, err := helixd("", "run", "janitor", "tidy", "--session", session)
 		require.ErrorIs(t, err, flags.ErrWaits)
@@ -157,7 +157,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestAnswer(t *testing.T) {
-	_, helixd := clitest.Daemon[Commands](t, talkers()...)
+	_, helixd := clitest.Daemon[Talk](t, talkers()...)
 	_, notes, err := helixd("", "run", "guide", "where?", "--session", "s")
 	require.ErrorIs(t, err, flags.ErrWaits)
 	require.Contains(t, notes, `place {"what":"drafts"} waits for its result: helixd answer s 'JSON'.`)
@@ -189,7 +189,7 @@ func TestAnswer(t *testing.T) {
 
 // A chat shows what is said, has calls answered, and continues a session that exists.
 func TestChat(t *testing.T) {
-	_, helixd := clitest.Daemon[Commands](t, talkers()...)
+	_, helixd := clitest.Daemon[Talk](t, talkers()...)
 	out, asked, err := helixd("tidy\nperhaps\ny\n\nagain\nNo\n", "chat", "janitor", "--session", "s")
 	require.NoError(t, err)
 	const question = `Approve remove {"what":"drafts"}? [y/n] `
