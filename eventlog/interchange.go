@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxShown is how much of a payload that is no JSON its record's interchange
+// maxShown is how much of a payload that is no JSON its record's interchange
 // form shows as text, in bytes.
-const MaxShown = 4 << 10
+const maxShown = 4 << 10
 
 // recordJSON is the interchange form of a record: its envelope, and its
 // payload under "data".
@@ -45,7 +45,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	var plain bytes.Buffer
 	switch {
 	case !utf8.Valid(r.Payload) || json.Compact(&plain, r.Payload) != nil:
-		j.Data, _ = json.Marshal(string(r.Payload[:min(len(r.Payload), MaxShown)]))
+		j.Data, _ = json.Marshal(string(r.Payload[:min(len(r.Payload), maxShown)]))
 		j.Base64 = &r.Payload
 	case !bytes.Equal(plain.Bytes(), r.Payload):
 		j.Data, j.Base64 = plain.Bytes(), &r.Payload

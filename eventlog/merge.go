@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// MaxMergedBytes bounds the payload of a record that was merged from several.
-const MaxMergedBytes = 64 << 10
+// maxMergedBytes bounds the payload of a record that was merged from several.
+const maxMergedBytes = 64 << 10
 
 // maxBatchBytes bounds the payloads of one append of a [Writer], unless a
 // single call has more.
@@ -116,7 +116,7 @@ func (r *run) take(e Entry) bool {
 		return false
 	}
 	v, key := deltaOf(e)
-	if v == nil || key != r.of || r.size+len(v.quoted()) > MaxMergedBytes {
+	if v == nil || key != r.of || r.size+len(v.quoted()) > maxMergedBytes {
 		return false
 	}
 	r.more = append(r.more, v)

@@ -1,0 +1,7 @@
+package eventlog
+
+// Bounds for tests at their edge.
+const (
+	MaxMergedBytes = maxMergedBytes
+	MaxShown       = maxShown
+)
