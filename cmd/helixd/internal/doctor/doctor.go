@@ -25,26 +25,6 @@ import (
 // an outside deployment is connected to; on the data folder of an embedded
 // server a server is started and stopped again, which reads the files as
 // serve's would; where a daemon uses the folder, that daemon is asked.
-//
-// With --json it prints one object:
-//
-//	{"version": "…",          // of this helixd
-//	 "checks": [{
-//	   "id": "replicas",      // what was looked at, stable
-//	   "status": "warning",   // ok, warning or problem
-//	   "target": "n2",        // which: a stream, a server, a subject; may be missing
-//	   "found": "…",
-//	   "advice": "…"}],       // what to change; missing if ok
-//	 "warnings": 1, "problems": 0,
-//	 "error": "…"}            // why checks could not run; otherwise missing
-//
-// There is one check for all that is ok with an id, and one for each thing
-// that is not. The ids: config, exposure, workspaces, readModels, tracing, models, tools, mcp,
-// remoteAgents, embedder, memory, folder, disk, daemon, listings, and those of
-// jetstream.Examine: connection, security, permissions, jetstream, versions,
-// streams, partitions, settings, replicas, durability, limits, storage, clock.
-//
-// The exit code is 0 without a problem, 1 with one, 2 if it could not look.
 type Command struct {
 	flags.Configuration
 	NATS       string `name:"nats" help:"NATS deployment to look at, in place of the configured one."`
