@@ -44,6 +44,15 @@ ci: ## run everything that continuous integration runs
 docs: ## run every command of the documentation (needs curl, jq)
 	HELIX_DOCS=1 go test -count=1 -run 'TestDocs$$' -timeout 10m ./integration
 
+.PHONY: js
+js: ## build the web client's npm tarball into DIST (needs node, npm)
+	mkdir -p $(DIST)
+	cd httpapi/js && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build && npm pack --silent --pack-destination $(abspath $(DIST))
+
+.PHONY: jstest
+jstest: js ## test the web client against a daemon
+	HELIX_JS=1 go test -count=1 -v -run TestJS -timeout 5m ./integration
+
 .PHONY: readme
 readme: ## run the pages of docs/guides/chat-ui.md (needs node, npm, chromium)
 	cd integration/readme && npm ci --no-audit --no-fund --loglevel=error

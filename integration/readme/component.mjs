@@ -3,17 +3,17 @@ import assert from 'node:assert/strict';
 import { until } from '../aisdk/gates.mjs';
 import { open, rests, say, shoot, shows, snapshot, texts } from './browser.mjs';
 
-const sessionOf = (page) => new URL(page.url()).hash.slice(1);
+export const sessionOf = (page) => new URL(page.url()).hash.slice(1);
 
 /** look returns what the page shows: of each message its texts and the states of its tools. */
-const look = (page) => page.evaluate(() => [...document.querySelectorAll('article')].map((message) => ({
+export const look = (page) => page.evaluate(() => [...document.querySelectorAll('article')].map((message) => ({
   role: message.querySelector('b').textContent,
   texts: [...message.querySelectorAll('p')].map((p) => p.textContent),
   tools: [...message.querySelectorAll('pre')].map((pre) => pre.firstChild.textContent),
 })));
 
 /** agrees: the page shows the daemon's messages. */
-async function agrees(page, daemon) {
+export async function agrees(page, daemon) {
   await rests(page);
   assert.equal(await page.$('[role=alert]'), null);
   const { messages } = await snapshot(daemon, sessionOf(page));

@@ -1,6 +1,7 @@
 // The documentation's web page and its useChat component in a real browser.
 import { launch } from './browser.mjs';
 import { janitor, late, weather } from './component.mjs';
+import { kills } from './kills.mjs';
 import { plainPage } from './plain.mjs';
 import { relay } from './relay.mjs';
 import { serve } from './site.mjs';
@@ -22,6 +23,8 @@ try {
   await janitor(browser, url, demo, 'Approve', { reload: true, state: 'output-available', deleted: files });
   await janitor(browser, url, demo, 'Deny', { state: 'output-denied', deleted: [] });
   console.log('the component: approve, approve after a reload, deny');
+  const took = await kills(browser, `${url}killed?agent=chapters`, plain);
+  console.log(`the component: 20 kills, a dropped network, a sleeping tab and a reload, ${took} s`);
 } finally {
   await browser.close();
 }

@@ -17,5 +17,9 @@ export async function relay(to) {
   return {
     url: `http://127.0.0.1:${server.address().port}`,
     cut: () => open.forEach((socket) => socket.destroy()),
+    close() {
+      this.cut();
+      server.close();
+    },
   };
 }

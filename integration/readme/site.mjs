@@ -2,6 +2,7 @@
 // as Next does, and is the tool of the daemon that the plain page talks to.
 import esbuild from 'esbuild';
 import http from 'node:http';
+import path from 'node:path';
 import { block, swap } from './blocks.mjs';
 
 /** mount is what Next adds to a page; its development server has StrictMode, too. */
@@ -14,18 +15,23 @@ createRoot(document.getElementById('root')!).render(<StrictMode><Page /></Strict
 async function bundle(source) {
   const { outputFiles } = await esbuild.build({
     stdin: { contents: source + mount, loader: 'tsx', resolveDir: import.meta.dirname },
+    alias: { '@helixd/client': path.join(import.meta.dirname, '../../httpapi/js/src/index.ts') },
     bundle: true, write: false, format: 'esm', jsx: 'automatic', define: { 'process.env.NODE_ENV': '"development"' },
   });
   return outputFiles[0].text;
 }
 
-/** serve listens on the port: chat.html talks to the daemon plain, the component on / to the daemon demo. */
+/** serve listens on the port: chat.html and the component on /killed talk to the daemon plain, the component on / to the daemon demo. */
 export async function serve(port, { plain, demo }) {
+  const component = await block('tsx', 'page.tsx');
+  const page = (script) => html(`<!doctype html><meta charset="utf-8"><div id="root"></div><script type="module" src="${script}"></script>`);
   const html = (body) => ({ type: 'text/html', body });
   const files = {
     '/chat.html': html(swap(await block('html', 'chat.html'), 'http://localhost:8080', plain)),
-    '/': html('<!doctype html><meta charset="utf-8"><div id="root"></div><script type="module" src="/page.js"></script>'),
-    '/page.js': { type: 'text/javascript', body: await bundle(await block('tsx', 'page.tsx')) },
+    '/': page('/page.js'),
+    '/page.js': { type: 'text/javascript', body: await bundle(component) },
+    '/killed': page('/killed.js'),
+    '/killed.js': { type: 'text/javascript', body: await bundle(swap(component, "'/api'", "'/plain'")) },
     '/favicon.ico': { type: 'image/x-icon', body: '' },
     '/tool': { type: 'application/json', body: '{"result":"fog"}' },
   };
@@ -33,6 +39,7 @@ export async function serve(port, { plain, demo }) {
     const file = files[new URL(req.url, 'http://site').pathname];
     if (file) res.writeHead(200, { 'content-type': file.type }).end(file.body);
     else if (req.url.startsWith('/api/')) rewrite(req, res, demo + req.url.slice('/api'.length));
+    else if (req.url.startsWith('/plain/')) rewrite(req, res, plain + req.url.slice('/plain'.length));
     else res.writeHead(404).end();
   });
   await new Promise((resolve) => server.listen(port, 'localhost', resolve));

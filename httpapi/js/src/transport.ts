@@ -1,0 +1,260 @@
+import { HelixClient, escape } from './client.js';
+import { events, HelixError, Link, type Ask, type Connection, type ConnectionOptions, type Item } from './connection.js';
+import type { UIMessage } from './wire.js';
+
+/** Options of a {@link HelixChatTransport}. */
+export interface TransportOptions extends ConnectionOptions {
+  /** Members of every POST /chat beside those of the AI SDK, as `{ agentType: 'weather' }`. */
+  body?: Record<string, unknown>;
+  /** Whether the SDK knows approvals. `false` for AI SDK 5, whose streams they would break; answer them with {@link HelixClient.approve}. Default: true. */
+  approvals?: boolean;
+}
+
+/** What a page begins with: `useChat({ ...chat, transport })`. */
+export interface LoadedChat<M> {
+  id: string;
+  messages: M[];
+  /** Whether an answer is under way, which the page then reads. */
+  resume: boolean;
+}
+
+/** What {@link HelixChatTransport.attach} needs of useChat's result, or of a Chat with `setMessages`. */
+export interface ChatPage<M> {
+  setMessages(messages: M[]): void;
+  resumeStream(): Promise<void>;
+}
+
+/** What the AI SDK, version 5, 6 or 7, passes to a transport's sendMessages. */
+export interface SendOptions<M> {
+  trigger: 'submit-message' | 'regenerate-message';
+  chatId: string;
+  messageId: string | undefined;
+  messages: M[];
+  abortSignal: AbortSignal | undefined;
+  headers?: Record<string, string> | Headers;
+  body?: object;
+  metadata?: unknown;
+}
+
+/** What the AI SDK passes to a transport's reconnectToStream. */
+export interface ReconnectOptions {
+  chatId: string;
+  abortSignal?: AbortSignal;
+  headers?: Record<string, string> | Headers;
+  body?: object;
+  metadata?: unknown;
+}
+
+/** Where a chat is in its stream. A position is an SSE id: `12`, or `12.3`. */
+interface Place {
+  /** All that the page's messages hold before the answer that is under way. */
+  base: string;
+  /** The last frame that the page has. */
+  at: string;
+  /** Ends the stream that is open. */
+  close?: () => void;
+}
+
+/**
+ * The transport of `useChat` for helixd. The stream that it gives to the chat outlives its connections: when one
+ * breaks, the transport continues after the last frame that arrived, so that the chat has every part once and whole.
+ *
+ * Use one transport for one page, and `attach` the chat: after a crash of the server some output that was shown may be
+ * truncated, and the chat then begins the answer again.
+ *
+ * `M` is the page's UIMessage, `C` its UIMessageChunk: both are `any` to fit each version of the SDK.
+ */
+export class HelixChatTransport<M = any, C = any> {
+  /** A reconnect replays the answer from its beginning (AI SDK 6 and 7 read it). */
+  readonly resumeStreamIsReplay = true;
+
+  private readonly link: Link;
+  private readonly client: HelixClient;
+  private readonly places = new Map<string, Place>();
+  private readonly listeners = new Set<() => void>();
+  private readonly left = new AbortController();
+  private page: ChatPage<M> | undefined;
+  private state: Connection = 'idle';
+
+  constructor(private readonly options: TransportOptions) {
+    this.link = new Link(options);
+    this.client = new HelixClient(options);
+  }
+
+  /** The state of the connection. Arrow functions, to be passed to useSyncExternalStore. */
+  readonly connection = (): Connection => this.state;
+
+  /** Calls a function whenever the connection's state changes. Returns a function that stops. */
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  /** Reads what a page begins with. A session that does not exist yet has no messages. It retries while the server can't be reached. */
+  async load(chatId: string, signal?: AbortSignal): Promise<LoadedChat<M>> {
+    try {
+      const { messages, streamSequence, status } = await this.client.snapshot(chatId, { signal });
+      this.places.set(chatId, { base: `${streamSequence}`, at: `${streamSequence}` });
+      return { id: chatId, messages: messages as UIMessage[] as M[], resume: status === 'active' };
+    } catch (error) {
+      if (!(error instanceof HelixError && error.status === 404)) throw error;
+      this.places.delete(chatId);
+      return { id: chatId, messages: [], resume: false };
+    }
+  }
+
+  /**
+   * Lets the transport replace the chat's messages when the server has truncated output that it shows. Returns a
+   * function that detaches, as useEffect wants it.
+   */
+  readonly attach = (page: ChatPage<M>): (() => void) => {
+    this.page = page;
+    return () => {
+      if (this.page === page) this.page = undefined;
+    };
+  };
+
+  /** Called by the AI SDK. */
+  async sendMessages({ chatId, messages, trigger, messageId, abortSignal, body, headers }: SendOptions<M>): Promise<ReadableStream<C>> {
+    const place = this.placeOf(chatId);
+    const post = {
+      path: '/chat', method: 'POST', headers: plain(headers),
+      body: { ...this.options.body, ...body, id: chatId, messages, trigger, messageId },
+    };
+    return await this.open(chatId, place, post, abortSignal) ?? new ReadableStream({ start: (controller) => controller.close() });
+  }
+
+  /** Called by the AI SDK. Resolves to null if no answer is under way, and the page lacks nothing. */
+  reconnectToStream({ chatId, abortSignal, headers }: ReconnectOptions): Promise<ReadableStream<C> | null> {
+    const place = this.placeOf(chatId);
+    place.at = place.base; // the chat begins the message again
+    return this.open(chatId, place, undefined, abortSignal, plain(headers));
+  }
+
+  /** Ends all streams. The sessions continue on the server. */
+  readonly close = (): void => {
+    this.page = undefined;
+    this.left.abort();
+  };
+
+  private placeOf(chatId: string): Place {
+    let place = this.places.get(chatId);
+    if (!place) this.places.set(chatId, place = { base: '0', at: '0' });
+    place.close?.(); // a page has one stream, as under StrictMode, which opens two
+    return place;
+  }
+
+  /**
+   * Opens the stream of an answer, first by `post`, if given. When the server has accepted that, it is not sent again:
+   * what follows is asked for by position.
+   */
+  private async open(chatId: string, place: Place, post: Ask | undefined, signal: AbortSignal | undefined, headers?: Record<string, string>): Promise<ReadableStream<C> | null> {
+    const ended = new AbortController();
+    const end = () => ended.abort();
+    place.close = end;
+    const owners = [signal, this.left.signal];
+    owners.forEach((owner) => (owner?.aborted ? end() : owner?.addEventListener('abort', end)));
+    const next = (): Ask => post ?? { path: `/chat/${escape(chatId)}/stream`, headers: { ...headers, 'last-event-id': place.at } };
+    const taken = () => { headers ??= post?.headers; post = undefined; };
+    const items = this.link.follow(next, events, ended.signal, (state) => this.note(place, end, state), false, taken);
+    const finished = () => {
+      owners.forEach((owner) => owner?.removeEventListener('abort', end));
+      end(); // also the connection
+      void items.return(undefined);
+    };
+    const read = async () => {
+      try {
+        return await items.next();
+      } catch (error) {
+        finished();
+        throw error;
+      }
+    };
+    let waiting: IteratorResult<Item> | undefined = await read();
+    if (waiting.done) {
+      finished();
+      return null;
+    }
+    const answer = new Answer(place, this.options.approvals ?? true);
+    return new ReadableStream<C>({
+      pull: async (controller) => {
+        for (;;) {
+          const item = waiting ?? await read();
+          waiting = undefined;
+          if (item.done || item.value.data === '[DONE]') {
+            if (!item.done) place.base = place.at;
+            finished();
+            return controller.close();
+          }
+          if (this.page && answer.truncatedBy(item.value)) {
+            finished();
+            void this.reload(chatId, this.page);
+            throw new DOMException('the server has truncated what the chat shows: it is loaded again', 'AbortError');
+          }
+          const part = answer.take(item.value);
+          if (part) return controller.enqueue(part as C);
+        }
+      },
+      cancel: finished,
+    });
+  }
+
+  /** Gives the page what is left, and the answer from its beginning. */
+  private async reload(chatId: string, page: ChatPage<M>) {
+    const { messages, resume } = await this.load(chatId, this.left.signal);
+    if (this.page !== page) return; // it is gone, or has other functions
+    page.setMessages(messages);
+    if (resume) await page.resumeStream();
+  }
+
+  private note(place: Place, end: () => void, state: Connection) {
+    if (place.close !== end || state === this.state) return; // another stream has replaced this one
+    this.state = state;
+    this.listeners.forEach((listener) => listener());
+  }
+}
+
+interface Part {
+  type: string;
+  toolCallId?: string;
+  data?: { fromSequence: number };
+}
+
+/** Turns the frames of one stream into the parts for the chat. */
+class Answer {
+  private started = false;
+  private shown = ''; // the last position of a frame that the chat has from this stream
+
+  constructor(private readonly place: Place, private readonly approvals: boolean) {}
+
+  /** Whether a frame says that parts which the chat has were truncated. */
+  truncatedBy({ data }: Item): boolean {
+    const part = JSON.parse(data) as Part;
+    return part.type === 'data-stream-resync' && this.shown !== '' && after(this.shown, part.data?.fromSequence ?? 0);
+  }
+
+  /** Returns a frame's part, or undefined if the chat gets none. */
+  take({ id, data }: Item): object | undefined {
+    const part = JSON.parse(data) as Part;
+    if (part.type === 'start') {
+      if (this.started) return undefined; // of the same answer, after a connection that brought nothing else
+      this.started = true;
+    }
+    if (id !== undefined) this.place.at = this.shown = id;
+    if (!this.approvals && part.type === 'tool-approval-request') return undefined;
+    if (!this.approvals && part.type === 'tool-output-denied') {
+      return { type: 'tool-output-error', toolCallId: part.toolCallId, errorText: 'The call was denied.' };
+    }
+    return part;
+  }
+}
+
+/** Whether a position is after a sequence. */
+function after(position: string, sequence: number): boolean {
+  const [whole, frames = 0] = position.split('.').map(Number);
+  return whole! > sequence || (whole === sequence && frames > 0);
+}
+
+function plain(headers: Record<string, string> | Headers | undefined): Record<string, string> {
+  return headers instanceof Headers ? Object.fromEntries(headers) : { ...headers };
+}

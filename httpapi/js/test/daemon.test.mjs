@@ -1,0 +1,90 @@
+// The package against a daemon, which TestJS starts. URL is a relay's whose connections the tests break.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { HelixChatTransport, HelixClient, HelixError } from '../dist/index.js';
+import { relay } from '../../../integration/readme/relay.mjs';
+
+let line, helix;
+before(async () => {
+  line = await relay(process.env.HELIX_URL);
+  helix = new HelixClient({ url: line.url, minDelay: 10 });
+});
+after(() => line.close());
+
+const session = () => crypto.randomUUID();
+const user = (text) => ({ id: session(), role: 'user', parts: [{ type: 'text', text }] });
+
+test('a stream that breaks after every few chunks yields each chunk once', async () => {
+  const id = session();
+  const started = await helix.start({ sessionId: id, agentType: 'weather', message: 'The weather?' });
+  assert.equal(started.sessionId, id);
+  const sequences = [];
+  let last;
+  for await (const event of helix.stream(id)) {
+    last = event.type;
+    if (event.type !== 'chunk') continue;
+    sequences.push(event.sequence);
+    if (sequences.length % 5 === 0) line.cut();
+  }
+  assert.equal(last, 'end');
+  const kept = [];
+  for await (const record of helix.records(id, { kind: 'chunk' })) kept.push(record.sequence);
+  assert.deepEqual(sequences, kept);
+});
+
+test('a second turn, a fork, the state', async () => {
+  const id = session();
+  await helix.start({ sessionId: id, agentType: 'weather', message: 'The weather?' });
+  for await (const _ of helix.stream(id));
+  const { sequence } = await helix.state(id);
+  await helix.say(id, 'And now?');
+  for await (const _ of helix.stream(id, { from: sequence }));
+  assert.equal((await helix.snapshot(id)).messages.length, 4);
+  const fork = await helix.fork(id, { sequence });
+  assert.equal((await helix.snapshot(fork.sessionId)).messages.length, 2);
+});
+
+test('an approval, an interrupt, a refusal', async () => {
+  const id = session();
+  await helix.start({ sessionId: id, agentType: 'janitor', message: 'Tidy up.' });
+  for await (const _ of helix.stream(id));
+  const { pendingToolCalls } = await helix.session(id);
+  assert.deepEqual(pendingToolCalls.map(({ toolName, kind }) => [toolName, kind]), [['delete_files', 'approval']]);
+  const submitted = await helix.approve(id, pendingToolCalls[0].toolCallId, { approved: false, reason: 'no' });
+  assert.equal(submitted.status, 'accepted');
+  for await (const _ of helix.stream(id));
+  await assert.rejects(helix.status('nobody'), (error) => error instanceof HelixError && error.code === 'NOT_FOUND' && !error.temporary);
+  const other = session();
+  await helix.start({ sessionId: other, agentType: 'storyteller', message: 'Tell me.' });
+  await helix.interrupt(other, { reason: 'enough' });
+  assert.equal((await helix.status(other)).status, 'interrupted');
+  await helix.abort(other);
+  assert.equal((await helix.status(other)).status, 'failed');
+});
+
+test('a chat whose connection breaks after every part gets each part once', async () => {
+  const transport = new HelixChatTransport({ url: line.url, minDelay: 10, body: { agentType: 'weather' } });
+  const chatId = session();
+  assert.deepEqual(await transport.load(chatId), { id: chatId, messages: [], resume: false });
+  const states = new Set();
+  transport.subscribe(() => states.add(transport.connection()));
+  const read = async (stream) => {
+    const parts = [];
+    for await (const part of stream) {
+      parts.push(part);
+      line.cut();
+    }
+    return parts;
+  };
+  const messages = [user('The weather?')];
+  const parts = await read(await transport.sendMessages({ trigger: 'submit-message', chatId, messages }));
+  const whole = await read(await new HelixChatTransport({ url: process.env.HELIX_URL }).reconnectToStream({ chatId }));
+  const text = (all) => all.filter(({ type }) => type === 'text-delta').map(({ delta }) => delta).join('');
+  const kinds = (all) => all.map(({ type }) => type).filter((type) => !type.endsWith('-delta'));
+  assert.equal(text(parts), text(whole));
+  assert.deepEqual(kinds(parts), kinds(whole));
+  assert.deepEqual([...states].sort(), ['connecting', 'idle', 'open', 'waiting']);
+  assert.equal(await transport.reconnectToStream({ chatId }), null);
+  await assert.rejects(transport.sendMessages({ trigger: 'submit-message', chatId, messages: [] }), { code: 'INVALID_REQUEST' });
+  transport.close();
+});
