@@ -50,7 +50,8 @@ js: ## build the web client's npm tarball into DIST (needs node, npm)
 	cd httpapi/js && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build && npm pack --silent --pack-destination $(abspath $(DIST))
 
 .PHONY: jstest
-jstest: js ## test the web client against a daemon
+jstest: js ## test the web client against a daemon (needs node, npm)
+	cd integration/aisdk && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_JS=1 go test -count=1 -v -run TestJS -timeout 5m ./integration
 
 .PHONY: readme

@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJS runs the tests of httpapi/js against a daemon. It needs node and what `make js` builds.
+// TestJS runs the tests of httpapi/js against a daemon. It needs node, what `make js`
+// builds, and the AI SDK's versions that `make aisdk` installs.
 func TestJS(t *testing.T) {
 	if os.Getenv("HELIX_JS") == "" {
 		t.Skip("set HELIX_JS=1, as `make jstest` does")
 	}
 	d := newDaemon(t, "dev", "--data-dir", t.TempDir(), "--nats-listen", freeAddress(t))
 	d.start()
-	node := exec.CommandContext(t.Context(), "node", "--test", "test/daemon.test.mjs")
+	node := exec.CommandContext(t.Context(), "node", "--test", "test/")
 	node.Dir = "../httpapi/js"
 	node.Env = append(os.Environ(), "HELIX_URL="+d.url)
 	out, err := node.CombinedOutput()

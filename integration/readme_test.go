@@ -30,6 +30,7 @@ agents:
     tools:
       get_weather: {http: {url: "http://localhost:%[1]s/tool"}}
   chapters:
+    maxSteps: 30
     model:
       provider: scripted
       scriptDelay: 20ms

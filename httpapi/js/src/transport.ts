@@ -6,7 +6,7 @@ import type { UIMessage } from './wire.js';
 export interface TransportOptions extends ConnectionOptions {
   /** Members of every POST /chat beside those of the AI SDK, as `{ agentType: 'weather' }`. */
   body?: Record<string, unknown>;
-  /** Whether the SDK knows approvals. `false` for AI SDK 5, whose streams they would break; answer them with {@link HelixClient.approve}. Default: true. */
+  /** Whether the SDK knows approvals. `false` for AI SDK 5, whose streams they would break; answer them with {@link HelixClient.approve}, and refresh. Default: true. */
   approvals?: boolean;
 }
 
@@ -114,6 +114,14 @@ export class HelixChatTransport<M = any, C = any> {
     };
   };
 
+  /**
+   * Gives the attached page the messages that there are now, and the answer that is under way from its beginning: after
+   * a change by another client, as an approval by {@link HelixClient.approve}.
+   */
+  async refresh(chatId: string): Promise<void> {
+    await this.show(this.page, await this.load(chatId, this.left.signal));
+  }
+
   /** Called by the AI SDK. */
   async sendMessages({ chatId, messages, trigger, messageId, abortSignal, body, headers }: SendOptions<M>): Promise<ReadableStream<C>> {
     const place = this.placeOf(chatId);
@@ -188,7 +196,9 @@ export class HelixChatTransport<M = any, C = any> {
           }
           if (this.page && answer.truncatedBy(item.value)) {
             finished();
-            void this.reload(chatId, this.page);
+            const { page } = this;
+            const loaded = await this.load(chatId, this.left.signal);
+            setTimeout(() => void this.show(page, loaded)); // when the chat is done with this stream
             throw new DOMException('the server has truncated what the chat shows: it is loaded again', 'AbortError');
           }
           const part = answer.take(item.value);
@@ -199,10 +209,8 @@ export class HelixChatTransport<M = any, C = any> {
     });
   }
 
-  /** Gives the page what is left, and the answer from its beginning. */
-  private async reload(chatId: string, page: ChatPage<M>) {
-    const { messages, resume } = await this.load(chatId, this.left.signal);
-    if (this.page !== page) return; // it is gone, or has other functions
+  private async show(page: ChatPage<M> | undefined, { messages, resume }: LoadedChat<M>) {
+    if (!page || this.page !== page) return; // it is gone
     page.setMessages(messages);
     if (resume) await page.resumeStream();
   }
