@@ -20,6 +20,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/integration/deployment"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 const (
@@ -201,6 +202,7 @@ func TestWholeClusterComesBack(t *testing.T) {
 }
 
 func TestAServerAloneSaysWhatItWaitsFor(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	var logs syncBuffer
 	o := clusterOf(t, 3)[0]

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/embed/internal/datadir"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -104,6 +105,7 @@ func (p *plug) pull(t *testing.T) {
 // TestAPowerLossKeepsWhatWasSynced: what Sync has returned for is there after the machine has
 // lost its power, in blocks and streams that were new, too.
 func TestAPowerLossKeepsWhatWasSynced(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s, js := startGroup(t)
 	p := &plug{from: s.opts.DataDir, to: t.TempDir(), entries: map[string]bool{}}

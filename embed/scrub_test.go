@@ -62,6 +62,7 @@ func fill(t *testing.T, js natsjs.JetStream, n, size int, subjects ...string) (l
 // by one or fell to a purge by sequence. What is there stays, also for a server that
 // has to read all blocks again.
 func TestRemovedMessagesAreScrubbed(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	srv := start(t, embed.Options{DataDir: dir})
@@ -179,6 +180,7 @@ func TestScrubbingBesideAppendsAndReads(t *testing.T) {
 // TestACompressedBlockIsScrubbedAtTheNextStart: nobody may replace it while the
 // server uses it.
 func TestACompressedBlockIsScrubbedAtTheNextStart(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	srv := start(t, embed.Options{DataDir: dir})

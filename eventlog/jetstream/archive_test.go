@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // now purges everything that is sealed.
@@ -77,6 +78,7 @@ func recordsOf(t *testing.T, log eventlog.Log, session string, from, to uint64) 
 }
 
 func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	log := open(t, time.Second).(*jetstream.Log)
 	draws := 30
@@ -101,6 +103,7 @@ func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
 // TestCursorsStayValidAcrossAPurge: a client continues from any cursor after everything
 // was purged from the log.
 func TestCursorsStayValidAcrossAPurge(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	want := []eventlog.Record{}

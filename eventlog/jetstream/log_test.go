@@ -66,6 +66,7 @@ func openGroupSync(t testing.TB) (*embed.Server, *nats.Conn, *jetstream.Log) {
 // TestContract: each way to wait for the disk has code of its own. A plain run tries the way of
 // an embedded server, the one with most at the same time.
 func TestContract(t *testing.T) {
+	testkit.Slow(t)
 	t.Run("fsync, one for all", func(t *testing.T) {
 		t.Parallel()
 		logtest.Run(t, func(t *testing.T) eventlog.Log {

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // serve runs a server on dir and returns a function that ends it.
@@ -166,6 +167,7 @@ func TestPlainSubscription(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, nil)

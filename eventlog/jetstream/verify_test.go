@@ -237,6 +237,7 @@ func richHistory(s *diskLog) (records int) {
 }
 
 func TestAHealthyStoreHasNoProblems(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := newDiskLog(t)
 	want := richHistory(s)

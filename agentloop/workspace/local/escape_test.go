@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // folder returns the session's folder on the disk.
@@ -188,6 +189,7 @@ func TestThePrivateFolderIsNotTheAgents(t *testing.T) {
 }
 
 func TestDeepAndManyFilesAreBounded(t *testing.T) {
+	testkit.Slow(t)
 	dir, _, w := opened(t)
 	own, err := os.OpenRoot(folder(t, dir))
 	require.NoError(t, err)

@@ -134,6 +134,7 @@ var daemons = map[string]string{
 }
 
 func TestNothingOutlivesItsCommand(t *testing.T) {
+	testkit.Slow(t)
 	each(t, local.Options{Timeout: patient}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
 		for name, line := range daemons {
 			t.Run(name, func(t *testing.T) {
@@ -203,6 +204,7 @@ func TestOutputLimit(t *testing.T) {
 }
 
 func TestProcessLimit(t *testing.T) {
+	testkit.Slow(t)
 	each(t, local.Options{Timeout: patient, MaxProcesses: 20}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
 		require.Zero(t, run(t, w, "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.3 & done; wait").ExitCode)
 		limits := strings.Split(strings.TrimSpace(run(t, w, `grep -h "^Max processes" /proc/$PPID/limits /proc/self/limits`).Stdout), "\n")

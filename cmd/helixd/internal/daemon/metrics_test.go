@@ -205,6 +205,7 @@ func TestMetricsLint(t *testing.T) {
 // TestMetricsStayFew: a thousand odd agents, methods, routes and sessions make
 // no time their own series.
 func TestMetricsStayFew(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	d := startConfigured(t, clitest.Config(t, "auth: {allowUnauthenticated: true}\n"))
 	samples := func() (n int) {

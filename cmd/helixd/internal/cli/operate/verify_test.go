@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // runVerify runs the command and returns what it prints and its exit code.
@@ -105,6 +106,7 @@ func TestVerifyAHealthyStore(t *testing.T) {
 }
 
 func TestVerifyNamesAFlippedBit(t *testing.T) {
+	testkit.Slow(t)
 	dir := clitest.Stored(t, nil)
 	flip(t, blockOf(t, dir, "HELIX_LOG_0"), "text 17") // not sealed
 	before := contentOf(t, dir)
@@ -131,6 +133,7 @@ func TestVerifyNamesAFlippedBit(t *testing.T) {
 // TestVerifyFindsAFlippedBitInEveryStream, also in what would make a server
 // run out of memory.
 func TestVerifyFindsAFlippedBitInEveryStream(t *testing.T) {
+	testkit.Slow(t)
 	dir := clitest.Stored(t, nil)
 	healthy := t.TempDir()
 	require.NoError(t, os.CopyFS(healthy, os.DirFS(dir)))
