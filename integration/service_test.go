@@ -75,7 +75,11 @@ agents:
 	require.Equal(t, 200, status, "%v", answer)
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	require.Eventually(t, func() bool {
-		_, answer := d.get("/readyz")
+		resp, err := client.Get(d.url + "/readyz") // a server that begins to drain closes idle connections
+		if err != nil {
+			return false
+		}
+		_, answer := d.answer(resp)
 		return answer["draining"] == true
 	}, time.Minute, 5*time.Millisecond)
 	ended := make(chan error, 1)
