@@ -411,6 +411,7 @@ func TestALogDoesNotGrowOverAForeignStream(t *testing.T) {
 // TestALogGrowsWhileItIsUsed: two processes append to, create and follow sessions
 // meanwhile. None of it fails, both find every session, and a feed has each record once.
 func TestALogGrowsWhileItIsUsed(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // most of it is waiting
 	a := openLogAs(t, link.WithTuning(t.Context(), link.Tuning{Announced: 6 * time.Second}), link.Options{Partitions: 1})
 	opts := a.Conn.Opts
