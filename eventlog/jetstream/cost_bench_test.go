@@ -33,7 +33,11 @@ func BenchmarkAppendCost(b *testing.B) {
 		name       string
 		sync       time.Duration
 		durability eventlog.Durability
-	}{{"interval=1s", time.Second, "interval=1s"}, {"fsync", 0, eventlog.DurabilityFsync}} {
+		partitions int // of the log; the plain publishes have one stream
+	}{
+		{"interval=1s", time.Second, "interval=1s", 1}, {"fsync", 0, eventlog.DurabilityFsync, 1},
+		{"interval=1s,partitions=4", time.Second, "interval=1s", 4}, {"fsync,partitions=4", 0, eventlog.DurabilityFsync, 4},
+	} {
 		b.Run(mode.name, func(b *testing.B) {
 			const sessions, turn = 64, 4096
 			srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: mode.sync, GroupSync: true})
@@ -42,7 +46,7 @@ func BenchmarkAppendCost(b *testing.B) {
 			nc, err := srv.Connect()
 			require.NoError(b, err)
 			b.Cleanup(nc.Close)
-			log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: mode.durability, Server: srv})
+			log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: mode.durability, Server: srv, Partitions: mode.partitions})
 			require.NoError(b, err)
 			b.Cleanup(func() { log.Close() })
 			js, err := natsjs.New(nc)
