@@ -136,7 +136,7 @@ Run the agent %[4]q, or talk to it:
   %[6]s run %[4]s 'Tell me a story.' --session %[5]s%[7]s
   %[6]s chat %[4]s%[7]s
 
-In the middle of a sentence, kill this daemon from another terminal, and start it again: the run goes on, and the reader too.
+In the middle of a sentence, kill this daemon from another terminal, and start it again: the run continues, and so does its reader.
 
   kill -9 %[8]d
 

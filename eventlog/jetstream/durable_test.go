@@ -358,7 +358,7 @@ func TestWhoPublishesLiveRecords(t *testing.T) {
 }
 
 // TestAppendsOutliveTheirPlaceInMemory: the system may remove what a user has in memory, as systemd does when
-// the user logs out. Appends of several records go on.
+// the user logs out. Appends of several records continue.
 func TestAppendsOutliveTheirPlaceInMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
