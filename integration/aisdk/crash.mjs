@@ -25,8 +25,8 @@ export async function takeCrash(daemon) {
   first.open();
   t.segments.push({ frames: stream.frames });
 
+  const second = hold(`${session}:model`); // before the start: the run continues by itself
   await restart();
-  const second = hold(`${session}:model`);
   await daemon.resume(session);
   await second.reached();
   const finish = await lookLive(daemon, t, 0, stream.frames);

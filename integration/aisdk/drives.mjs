@@ -149,8 +149,8 @@ async function crash({ version, daemon }) {
   await until(() => page.chat.status === 'error', 'the broken connection');
   first.open();
 
+  const second = gate(); // before the start: the run continues by itself
   await restart();
-  const second = gate();
   await daemon.resume(session);
   await second.reached();
   if (!version.replays) page = await reload(version, daemon, session, { agent: 'crash' });

@@ -119,6 +119,18 @@ func (w *sealedWalk) end(v *verification) {
 	if _, err := v.l.Head(v.ctx, v.session); errors.Is(err, eventlog.ErrSessionNotFound) {
 		return // erased meanwhile
 	}
+	// A trim that had raised the floor before may have removed segments since, and others
+	// were sealed: those that are there now and are not new were read.
+	left, err := v.l.Count(v.ctx, v.segments, v.segmentSubject())
+	if err != nil {
+		return
+	}
+	if newest, _, err := v.l.LastSegment(v.ctx, v.session); err == nil && newest != nil && len(w.places) > 0 && newest.Index > w.index {
+		left -= min(left, newest.Index-w.index)
+	}
+	if left <= w.read {
+		return
+	}
 	if floor, err := v.l.Floor(v.ctx, v.session); err == nil && floor == v.floor { // otherwise they were trimmed meanwhile
 		v.tell(eventlog.FoundSegmentGap, w.last()+1, "the server counts %d segments and yields %d; the last that it yields ends with %d", w.counted, w.read, w.last())
 	}
