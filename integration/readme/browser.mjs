@@ -5,6 +5,9 @@ import puppeteer from 'puppeteer-core';
 /** DEADLINE bounds every wait, in milliseconds. */
 export const DEADLINE = 60_000;
 
+// In milliseconds. Not by mutations, as waitForSelector does: the last one may come between its first look and its observer.
+const POLLING = 20;
+
 export function launch() {
   return puppeteer.launch({
     executablePath: process.env.CHROMIUM,
@@ -32,11 +35,11 @@ export async function say(page, text) {
 }
 
 /** shows waits until the page has the text in it. */
-export const shows = (page, text) => page.waitForFunction((want) => document.body.innerText.includes(want), { polling: 'mutation' }, text);
+export const shows = (page, text) => page.waitForFunction((want) => document.body.innerText.includes(want), { polling: POLLING }, text);
 
 /** rests waits until the page takes input again. */
 export async function rests(page) {
-  await page.waitForSelector('input:enabled');
+  await page.waitForFunction(() => document.querySelector('input:enabled'), { polling: POLLING });
   assert.deepEqual(page.problems, []);
 }
 
