@@ -12,9 +12,10 @@ import (
 
 // Keys of table meta.
 const (
-	metaLog     = "log"     // the name of the log from which the file was made
-	metaSyncing = "syncing" // sessions are being compared one by one, see sync
-	metaHoles   = "holes"   // projection.holes
+	metaLog         = "log"         // the name of the log from which the file was made
+	metaSyncing     = "syncing"     // sessions are being compared one by one, see sync
+	metaHoles       = "holes"       // projection.holes
+	metaOverwritten = "overwritten" // "1": nothing is left of removed rows
 )
 
 // syncBatch is how many sessions that are compared one transaction holds.

@@ -58,9 +58,8 @@ type projection struct {
 	// on.
 	leavings  bool
 	clearNext time.Time
-	upkept    time.Time            // when work other than the feeds was last done
-	overwal   bool                 // the write-ahead log may hold removed rows
-	walBusy   bool                 // a reader kept it from being emptied
+	upkept    time.Time // when work other than the feeds was last done
+	remains   remains
 	target    []uint64             // positions at which the rebuild is complete
 	took      time.Duration        // duration of the last transaction
 	begun     bool                 // a transaction is open
@@ -107,7 +106,7 @@ func (m *Models) project(ctx context.Context, f *file) error {
 	}
 	p := &projection{
 		m: m, file: f, cache: newFoldCache(m.opts.MaxFolds, m.opts.MaxFoldBytes), removed: map[string]bool{},
-		stuck: map[string]time.Time{}, stmts: map[string]*sql.Stmt{}, scopes: map[string]*scope{}, gaps: true, leavings: true, overwal: true,
+		stuck: map[string]time.Time{}, stmts: map[string]*sql.Stmt{}, scopes: map[string]*scope{}, gaps: true, leavings: true,
 	}
 	defer p.closeStatements()
 	defer p.rollback() //nolint:errcheck // if it fails, the connection rolls back
@@ -150,12 +149,15 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 		if p.m.feed.Info().Partitions > len(p.positions) {
 			return errGrown
 		}
-		var tidy, part <-chan time.Time
+		var tidy, part, pages <-chan time.Time
 		if p.gaps {
 			tidy = time.After(p.tidyIn())
 		}
 		if p.leavings {
 			part = time.After(time.Until(p.clearNext))
+		}
+		if p.remains.pages > 0 {
+			pages = time.After(time.Until(p.remains.next))
 		}
 		select {
 		case r := <-in:
@@ -169,13 +171,14 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 			if !p.file.there() {
 				return fmt.Errorf("%w: it was removed", errDiscard)
 			}
-			p.walBusy = false
+			p.remains.busy = false
 			p.cache.shrink(time.Now())
 			if err := p.retry(ctx); err != nil {
 				return err
 			}
 		case <-tidy:
 		case <-part:
+		case <-pages:
 		case <-p.m.kick:
 		case err := <-p.m.bad:
 			return err
@@ -192,12 +195,8 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 		if err := p.clearPart(); err != nil {
 			return err
 		}
-		if p.overwal && !p.walBusy {
-			done, err := p.file.truncate(ctx)
-			if err != nil {
-				return err
-			}
-			p.overwal, p.walBusy = !done, !done
+		if err := p.overwrite(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -22,7 +22,6 @@ func (p *projection) commit() error {
 	}
 	p.begun = false
 	p.forgotten()
-	p.overwal = p.overwal || len(p.removed) > 0
 	clear(p.removed)
 	p.parks = nil
 	for _, h := range p.cache.folds {
@@ -69,6 +68,7 @@ func (p *projection) rollback() error {
 
 func (p *projection) write() {
 	for root := range p.removed {
+		p.remain()
 		p.deleteTree(root)
 	}
 	for _, h := range p.cache.folds {

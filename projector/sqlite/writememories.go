@@ -107,7 +107,7 @@ func (p *projection) memorize(log string, r eventlog.Record) error {
 			return p.err
 		}
 		delete(p.removed, log)
-		p.overwal = true
+		p.remain()
 	}
 	s, err := p.scopeOf(log, r.Sequence)
 	if err != nil {
@@ -206,7 +206,7 @@ func (p *projection) deleteVectors(s *scope, where string, args ...any) error {
 		c.vectors--
 		c.removed++
 		s.models[model] = c
-		p.overwal = true
+		p.remain()
 		return err
 	})
 }
@@ -228,7 +228,7 @@ func (p *projection) forgetMemory(s *scope, memory string) error {
 		return err
 	}
 	s.count(s.split(terms), -1)
-	p.overwal = true
+	p.remain()
 	p.put("DELETE FROM memory_terms WHERE rowid = ?", id)
 	p.put("DELETE FROM memories WHERE id = ?", id)
 	return p.err

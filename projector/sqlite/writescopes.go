@@ -121,7 +121,7 @@ func (p *projection) clearPart() error {
 		for _, table := range []string{"models", "terms", "forgotten", "erased"} {
 			p.put("DELETE FROM " + table + " WHERE scope IN erased")
 		}
-		p.overwal = true
+		p.remain()
 	}
 	err := p.commit()
 	p.clearNext = time.Now().Add(p.m.opts.clearPause)
