@@ -120,20 +120,22 @@ const maxPooledBytes = 64 << 10
 // appendPlain is Marshal with something else in place of an object's brace.
 func appendPlain(front string, v any) ([]byte, error) {
 	p := plainEncoders.Get().(*plainEncoder)
-	defer func() {
-		if p.buf.Cap() <= maxPooledBytes {
-			plainEncoders.Put(p)
-		}
-	}()
 	p.buf.Reset()
 	if err := p.enc.Encode(v); err != nil {
 		return nil, err
 	}
 	body := bytes.TrimSuffix(p.buf.Bytes(), []byte("\n"))
+	if p.buf.Cap() > maxPooledBytes && front == "" {
+		return body, nil // its encoder is not used again
+	}
 	if front != "" {
 		body = body[1:]
 	}
-	return append(append(make([]byte, 0, len(front)+len(body)), front...), body...), nil
+	raw := append(append(make([]byte, 0, len(front)+len(body)), front...), body...)
+	if p.buf.Cap() <= maxPooledBytes {
+		plainEncoders.Put(p)
+	}
+	return raw, nil
 }
 
 // DecodeChunk decodes a stored chunk tolerantly: it ignores unknown fields, and an

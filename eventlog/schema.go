@@ -83,14 +83,19 @@ const (
 	ruleObject = "object"
 )
 
-var schemas sync.Map // reflect.Type -> []field
+// schema has the fields of a struct, sorted by their names.
+type schema struct {
+	fields []field
+	ruled  []field // those with a rule, or with fields of their own
+}
 
-// schemaOf returns the fields of a struct, sorted by their names.
-func schemaOf(t reflect.Type) []field {
+var schemas sync.Map // reflect.Type -> *schema
+
+func schemaOf(t reflect.Type) *schema {
 	if s, ok := schemas.Load(t); ok {
-		return s.([]field)
+		return s.(*schema)
 	}
-	var fields []field
+	s := new(schema)
 	for _, sf := range reflect.VisibleFields(t) {
 		tag, ok := sf.Tag.Lookup("json")
 		if !ok {
@@ -116,15 +121,20 @@ func schemaOf(t reflect.Type) []field {
 		case !raw:
 			f.leaf = ft
 		}
-		fields = append(fields, f)
+		s.fields = append(s.fields, f)
 	}
-	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
-	schemas.Store(t, fields)
-	return fields
+	slices.SortFunc(s.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	for _, f := range s.fields {
+		if f.rule != "" || f.elem != nil {
+			s.ruled = append(s.ruled, f)
+		}
+	}
+	schemas.Store(t, s)
+	return s
 }
 
 func checkObject(t reflect.Type, got []member, path string) *ValidationError {
-	schema := schemaOf(t)
+	schema := schemaOf(t).fields
 	known := 0
 	for _, f := range schema {
 		i := slices.IndexFunc(got, func(m member) bool { return m.name == f.name })

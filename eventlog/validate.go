@@ -105,7 +105,9 @@ func (k *checker) notNegative(name string, v int64) {
 // is an id or a name, approval one of an approval, checkpoint one of a checkpoint, count a
 // number that is not negative, object a JSON object. Other JSON must be valid.
 func (k *checker) fields(of reflect.Value, path string) {
-	for _, f := range schemaOf(of.Type()) {
+	ruled := schemaOf(of.Type()).ruled
+	for i := range ruled {
+		f := &ruled[i]
 		v := of.FieldByIndex(f.index)
 		if f.optional && v.IsZero() {
 			continue
