@@ -30,7 +30,7 @@ type Adapter struct {
 	// complete, so that the connection may break after them.
 	End    []string
 	Enough int
-	// Environment are variables that the SDK would read; they must not be.
+	// Environment are variables that the provider's SDK reads; the adapter must not.
 	Environment []string
 }
 

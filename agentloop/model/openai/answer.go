@@ -2,15 +2,49 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
 	"github.com/helixd/helixd/eventlog"
 )
+
+// chunk is an event of a stream.
+type chunk struct {
+	Model   string       `json:"model"`
+	Usage   *tokenCounts `json:"usage"`
+	Choices []struct {
+		Index        provider.Count `json:"index"`
+		Delta        delta          `json:"delta"`
+		FinishReason string         `json:"finish_reason"`
+	} `json:"choices"`
+}
+
+type delta struct {
+	Content   string      `json:"content"`
+	Refusal   string      `json:"refusal"`
+	ToolCalls []callDelta `json:"tool_calls"`
+	// Reasoning is in one of these two. Some servers fill both with the same text.
+	ReasoningContent string `json:"reasoning_content"`
+	Reasoning        string `json:"reasoning"`
+}
+
+type callDelta struct {
+	Index    *provider.Count `json:"index"`
+	ID       string          `json:"id"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+func (d callDelta) index() int64 {
+	if d.Index == nil {
+		return 0
+	}
+	return int64(*d.Index)
+}
 
 // answer turns chunks into events and keeps what they say about the whole.
 type answer struct {
@@ -33,8 +67,8 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 	if isError(kind, data) {
 		return false, a.caller.Reported(0, data)
 	}
-	var c sdk.ChatCompletionChunk
-	if err := json.Unmarshal(data, &c); err != nil {
+	var c chunk
+	if err := provider.Decode(data, &c); err != nil {
 		return false, provider.Unreadable(err)
 	}
 	return false, a.chunk(c)
@@ -66,12 +100,12 @@ func isError(kind string, data []byte) bool {
 	return true
 }
 
-func (a *answer) chunk(c sdk.ChatCompletionChunk) error {
+func (a *answer) chunk(c chunk) error {
 	if c.Model != "" {
 		a.name = c.Model
 	}
-	if c.JSON.Usage.Valid() {
-		a.usage = usage(c.Usage)
+	if c.Usage != nil {
+		a.usage = c.Usage.total()
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
@@ -87,8 +121,8 @@ func (a *answer) chunk(c sdk.ChatCompletionChunk) error {
 	return nil
 }
 
-func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta) error {
-	if text := reasoning(d.JSON.ExtraFields); text != "" {
+func (a *answer) delta(d delta) error {
+	if text := cmp.Or(d.ReasoningContent, d.Reasoning); text != "" {
 		if err := a.emit(model.ReasoningDelta{Text: text}); err != nil {
 			return err
 		}
@@ -109,22 +143,6 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta) error {
 		}
 	}
 	return nil
-}
-
-// reasoning takes a delta's reasoning from the two fields that servers put it
-// in. Some fill both with the same text.
-func reasoning(fields map[string]respjson.Field) string {
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		field, ok := fields[name]
-		if !ok {
-			continue
-		}
-		var text string
-		if json.Unmarshal([]byte(field.Raw()), &text) == nil && text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // end closes the answer.

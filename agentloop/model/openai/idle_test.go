@@ -55,7 +55,7 @@ func TestIdleProvider(t *testing.T) {
 	}
 }
 
-// A failed answer is read by the SDK, before there is a stream.
+// A failed answer is read whole, before there is a stream.
 func TestIdleInAnErrorsBody(t *testing.T) {
 	client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		read, write := io.Pipe()

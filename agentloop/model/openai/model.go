@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
 )
@@ -19,7 +16,7 @@ import (
 type Options struct {
 	APIKey string // sent as a bearer token; empty sends none
 
-	// BaseURL is the API's root in the SDK's form: it ends in /v1. Empty
+	// BaseURL is the API's root: it ends in /v1. Empty
 	// means OpenAI's. Without http(s) and a host every call fails with
 	// provider_invalid_request.
 	BaseURL string
@@ -64,11 +61,13 @@ type Options struct {
 // DefaultIdleTimeout is the default of Options.IdleTimeout.
 const DefaultIdleTimeout = provider.DefaultIdleTimeout
 
+// OpenAI is the root of OpenAI's own API.
+const OpenAI = "https://api.openai.com/v1"
+
 type chat struct {
-	name    string
-	opts    Options
-	caller  provider.Caller
-	service sdk.ChatCompletionService
+	name   string
+	opts   Options
+	caller provider.Caller
 }
 
 // New returns the model that the API calls name. It panics if name is empty, and
@@ -83,21 +82,9 @@ func New(name string, opts *Options) model.Model {
 		m.opts = *opts
 	}
 	m.caller = provider.Caller{Model: name, APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers, IdleTimeout: m.opts.IdleTimeout}
-	// The service is made without the SDK's client, which would read the key,
-	// base URL, organization, project and further headers from the environment.
-	use := []option.RequestOption{
-		option.WithEnvironmentProduction(), // the default base URL, in spite of its name
-		option.WithHTTPClient(provider.Client(m.opts.HTTPClient)),
-		option.WithMaxRetries(0),
+	if err := m.opts.ProviderOptions.Check(); err != nil {
+		panic("provider options: " + err.Error())
 	}
-	if m.opts.BaseURL != "" {
-		use = append(use, option.WithBaseURL(m.opts.BaseURL))
-	}
-	if m.opts.APIKey != "" {
-		use = append(use, option.WithAPIKey(m.opts.APIKey))
-	}
-	m.opts.ProviderOptions.Each(func(name string, value any) { use = append(use, option.WithJSONSet(name, value)) })
-	m.service = sdk.NewChatCompletionService(use...)
 	return m
 }
 
@@ -113,13 +100,7 @@ func (*chat) Provider() string { return "openai" }
 // Generate makes one call. See [model.Model].
 func (m *chat) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 	a := &answer{caller: m.caller, emit: emit}
-	err := m.caller.Stream(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
-		// New, with an option that leaves the body unread, is the SDK's NewStreaming
-		// without its decoder, which mistakes a lost end for the end.
-		_, err := m.service.New(ctx, m.params(req), option.WithJSONSet("stream", true),
-			option.WithResponseBodyInto(res), option.WithMiddleware(around))
-		return err
-	}, a)
+	err := m.caller.Stream(ctx, m.caller.PostJSON(m.opts.HTTPClient, OpenAI, "chat/completions", m.request(req), m.opts.ProviderOptions), a)
 	if err != nil {
 		return model.Answer{}, err
 	}

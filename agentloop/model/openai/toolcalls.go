@@ -3,8 +3,6 @@ package openai
 import (
 	"encoding/json"
 
-	sdk "github.com/openai/openai-go/v3"
-
 	"github.com/helixd/helixd/agentloop/model"
 )
 
@@ -26,8 +24,8 @@ func (t *toolCalls) any() bool { return len(t.list) > 0 }
 
 // delta takes one piece of one call: a whole call, its head, or more of its
 // arguments.
-func (t *toolCalls) delta(d sdk.ChatCompletionChunkChoiceDeltaToolCall, emit func(model.Event) error) error {
-	call := t.byIndex[d.Index]
+func (t *toolCalls) delta(d callDelta, emit func(model.Event) error) error {
+	call := t.byIndex[d.index()]
 	if call == nil || isNew(call, d) {
 		if err := t.endComplete(emit); err != nil {
 			return err
@@ -37,7 +35,7 @@ func (t *toolCalls) delta(d sdk.ChatCompletionChunkChoiceDeltaToolCall, emit fun
 		if t.byIndex == nil {
 			t.byIndex = make(map[int64]*toolCall)
 		}
-		t.byIndex[d.Index] = call
+		t.byIndex[d.index()] = call
 	}
 	if call.id == "" {
 		call.id = d.ID
@@ -54,7 +52,7 @@ func (t *toolCalls) delta(d sdk.ChatCompletionChunkChoiceDeltaToolCall, emit fun
 // isNew says whether d is of another call than the one known at its index:
 // there are servers that send whole calls and no index at all, some of them
 // without an id or with the same one for all.
-func isNew(call *toolCall, d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
+func isNew(call *toolCall, d callDelta) bool {
 	if !call.started || d.Function.Name == "" {
 		return false
 	}
@@ -66,8 +64,8 @@ func isNew(call *toolCall, d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
 
 // repeatsHead says whether d only says again which call it is of, as servers
 // do that send the head with every piece, the empty last one included.
-func repeatsHead(call *toolCall, d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
-	return d.JSON.Index.Valid() && d.ID != "" && d.ID == call.id &&
+func repeatsHead(call *toolCall, d callDelta) bool {
+	return d.Index != nil && d.ID != "" && d.ID == call.id &&
 		d.Function.Name == call.name && d.Function.Arguments == ""
 }
 

@@ -4,12 +4,72 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/openai/openai-go/v3/responses"
-
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
 	"github.com/helixd/helixd/eventlog"
 )
+
+// streamEvent is an event of a stream, with the members of all kinds.
+type streamEvent struct {
+	Type        string         `json:"type"`
+	OutputIndex provider.Count `json:"output_index"`
+	Item        outputItem     `json:"item"`
+	Delta       string         `json:"delta"`
+	Annotation  annotation     `json:"annotation"`
+	Response    response       `json:"response"`
+}
+
+type response struct {
+	Model             string          `json:"model"`
+	Usage             *tokenCounts    `json:"usage"`
+	Error             json.RawMessage `json:"error"`
+	IncompleteDetails struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+}
+
+// outputItem is a part of the answer, with the members of all kinds.
+type outputItem struct {
+	Type             string        `json:"type"`
+	ID               string        `json:"id"`
+	Name             string        `json:"name"`
+	CallID           string        `json:"call_id"`
+	Arguments        string        `json:"arguments"`
+	Content          []outputPart  `json:"content"`
+	Phase            string        `json:"phase"`
+	Summary          []summaryPart `json:"summary"`
+	EncryptedContent string        `json:"encrypted_content"`
+	Result           string        `json:"result"`
+	OutputFormat     string        `json:"output_format"`
+}
+
+type outputPart struct {
+	Type        string       `json:"type"`
+	Text        string       `json:"text"`
+	Refusal     string       `json:"refusal"`
+	Annotations []annotation `json:"annotations"`
+}
+
+type annotation struct {
+	Type     string `json:"type"`
+	URL      string `json:"url"`
+	Title    string `json:"title"`
+	FileID   string `json:"file_id"`
+	Filename string `json:"filename"`
+}
+
+// tokenCounts are the counts as servers send them.
+type tokenCounts struct {
+	InputTokens        provider.Count `json:"input_tokens"`
+	OutputTokens       provider.Count `json:"output_tokens"`
+	InputTokensDetails struct {
+		CachedTokens     provider.Count `json:"cached_tokens"`
+		CacheWriteTokens provider.Count `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"`
+	OutputTokensDetails struct {
+		ReasoningTokens provider.Count `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+}
 
 // answer turns a stream's events into the loop's and keeps what they say about
 // the whole.
@@ -35,15 +95,15 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 	if bytes.Equal(data, []byte("[DONE]")) { // some servers
 		return false, nil
 	}
-	var e responses.ResponseStreamEventUnion
-	if err := json.Unmarshal(data, &e); err != nil {
+	var e streamEvent
+	if err := provider.Decode(data, &e); err != nil {
 		return false, provider.Unreadable(err)
 	}
 	switch e.Type {
 	case "error":
 		return false, a.caller.Reported(0, data)
 	case "response.failed":
-		return false, a.caller.Reported(0, []byte(e.Response.Error.RawJSON()))
+		return false, a.caller.Reported(0, e.Response.Error)
 	case "response.created", "response.in_progress":
 		a.response(e.Response)
 	case "response.completed", "response.incomplete":
@@ -60,35 +120,35 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 // Complete says whether the answer may end.
 func (a *answer) Complete() bool { return a.over }
 
-func (a *answer) response(r responses.Response) {
+func (a *answer) response(r response) {
 	if r.Model != "" {
 		a.name = r.Model
 	}
-	if r.JSON.Usage.Valid() {
-		a.usage = usage(r.Usage)
+	if r.Usage != nil {
+		a.usage = r.Usage.total()
 	}
 }
 
-func (a *answer) event(e responses.ResponseStreamEventUnion) error {
+func (a *answer) event(e streamEvent) error {
 	switch e.Type {
 	case "response.output_item.added":
-		_, err := a.start(e.OutputIndex, e.Item)
+		_, err := a.start(int64(e.OutputIndex), e.Item)
 		return err
 	case "response.output_item.done":
-		return a.finish(e.OutputIndex, e.Item)
+		return a.finish(int64(e.OutputIndex), e.Item)
 	case "response.reasoning_summary_part.added":
 		return a.endPart(nil) // each part of a summary is one of the answer
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return a.reasoning(a.item(e.OutputIndex), e.Delta)
+		return a.reasoning(a.item(int64(e.OutputIndex)), e.Delta)
 	case "response.output_text.delta":
-		return a.text(a.item(e.OutputIndex), e.Delta)
+		return a.text(a.item(int64(e.OutputIndex)), e.Delta)
 	case "response.refusal.delta":
 		a.refused = true
-		return a.text(a.item(e.OutputIndex), e.Delta)
+		return a.text(a.item(int64(e.OutputIndex)), e.Delta)
 	case "response.output_text.annotation.added":
-		a.sources.Add(citation{e.Annotation.Type, e.Annotation.URL, e.Annotation.Title, e.Annotation.FileID, e.Annotation.Filename}.source())
+		a.sources.Add(e.Annotation.source())
 	case "response.function_call_arguments.delta":
-		return a.arguments(a.items[e.OutputIndex], e.Delta)
+		return a.arguments(a.items[int64(e.OutputIndex)], e.Delta)
 	}
 	return nil // kinds that this version does not know may come at any time
 }
@@ -118,15 +178,15 @@ func (a *answer) stopReason() eventlog.StopReason {
 	}
 }
 
-// usage translates token counts; one below 0 counts as 0. OpenAI's count cached
+// total translates token counts; one below 0 counts as 0. OpenAI's count cached
 // and reasoning tokens in.
-func usage(u responses.ResponseUsage) eventlog.TokenUsage {
+func (u tokenCounts) total() eventlog.TokenUsage {
 	out := eventlog.TokenUsage{
-		Prompt:     max(u.InputTokens, 0),
-		Completion: max(u.OutputTokens, 0),
-		Reasoning:  max(u.OutputTokensDetails.ReasoningTokens, 0),
-		Cached:     max(u.InputTokensDetails.CachedTokens, 0),
-		CacheWrite: max(u.InputTokensDetails.CacheWriteTokens, 0),
+		Prompt:     int64(max(u.InputTokens, 0)),
+		Completion: int64(max(u.OutputTokens, 0)),
+		Reasoning:  int64(max(u.OutputTokensDetails.ReasoningTokens, 0)),
+		Cached:     int64(max(u.InputTokensDetails.CachedTokens, 0)),
+		CacheWrite: int64(max(u.InputTokensDetails.CacheWriteTokens, 0)),
 	}
 	out.Total = out.Prompt + out.Completion
 	return out

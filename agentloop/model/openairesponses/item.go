@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 
-	"github.com/openai/openai-go/v3/responses"
-
 	"github.com/helixd/helixd/agentloop/model"
 )
 
@@ -29,7 +27,7 @@ func (a *answer) item(index int64) *item {
 }
 
 // start begins an item.
-func (a *answer) start(index int64, i responses.ResponseOutputItemUnion) (*item, error) {
+func (a *answer) start(index int64, i outputItem) (*item, error) {
 	delete(a.items, index)
 	it := a.item(index)
 	if err := a.endPart(nil); err != nil {
@@ -49,7 +47,7 @@ func (a *answer) start(index int64, i responses.ResponseOutputItemUnion) (*item,
 }
 
 // finish ends an item. What has not come as deltas is in it.
-func (a *answer) finish(index int64, i responses.ResponseOutputItemUnion) error {
+func (a *answer) finish(index int64, i outputItem) error {
 	it := a.items[index]
 	if it == nil {
 		var err error
@@ -65,7 +63,7 @@ func (a *answer) finish(index int64, i responses.ResponseOutputItemUnion) error 
 		return a.finishReasoning(it, i)
 	case "function_call":
 		if !it.streamed {
-			if err := a.arguments(it, i.Arguments.OfString); err != nil {
+			if err := a.arguments(it, i.Arguments); err != nil {
 				return err
 			}
 		}
@@ -85,7 +83,7 @@ func (a *answer) finish(index int64, i responses.ResponseOutputItemUnion) error 
 	return nil
 }
 
-func (a *answer) finishMessage(it *item, i responses.ResponseOutputItemUnion) error {
+func (a *answer) finishMessage(it *item, i outputItem) error {
 	for _, c := range i.Content {
 		a.refused = a.refused || c.Type == "refusal"
 		if !it.streamed {
@@ -94,12 +92,12 @@ func (a *answer) finishMessage(it *item, i responses.ResponseOutputItemUnion) er
 			}
 		}
 		for _, n := range c.Annotations {
-			a.sources.Add(citation{n.Type, n.URL, n.Title, n.FileID, n.Filename}.source())
+			a.sources.Add(n.source())
 		}
 	}
 	var data json.RawMessage
 	if i.Phase != "" && a.grows {
-		data = partData{Phase: string(i.Phase)}.encode()
+		data = partData{Phase: i.Phase}.encode()
 	}
 	if err := a.endPart(data); err != nil {
 		return err
@@ -107,7 +105,7 @@ func (a *answer) finishMessage(it *item, i responses.ResponseOutputItemUnion) er
 	return a.sources.Flush(a.emit)
 }
 
-func (a *answer) finishReasoning(it *item, i responses.ResponseOutputItemUnion) error {
+func (a *answer) finishReasoning(it *item, i outputItem) error {
 	for _, s := range i.Summary {
 		if it.streamed {
 			break

@@ -5,10 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/responses"
-
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
@@ -17,7 +15,7 @@ import (
 type Options struct {
 	APIKey string // sent as a bearer token; empty sends none
 
-	// BaseURL is the API's root in the SDK's form: it ends in /v1. Empty
+	// BaseURL is the API's root: it ends in /v1. Empty
 	// means OpenAI's. Without http(s) and a host every call fails with
 	// provider_invalid_request.
 	BaseURL string
@@ -55,10 +53,9 @@ type Options struct {
 }
 
 type responder struct {
-	name    string
-	opts    Options
-	caller  provider.Caller
-	service responses.ResponseService
+	name   string
+	opts   Options
+	caller provider.Caller
 }
 
 // New returns the model that the API calls name. It panics if name is empty, and
@@ -73,21 +70,9 @@ func New(name string, opts *Options) model.Model {
 		m.opts = *opts
 	}
 	m.caller = provider.Caller{Model: name, APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers, IdleTimeout: m.opts.IdleTimeout}
-	// The service is made without the SDK's client, which would read the key,
-	// base URL, organization, project and further headers from the environment.
-	use := []option.RequestOption{
-		option.WithEnvironmentProduction(), // the default base URL, in spite of its name
-		option.WithHTTPClient(provider.Client(m.opts.HTTPClient)),
-		option.WithMaxRetries(0),
+	if err := m.opts.ProviderOptions.Check(); err != nil {
+		panic("provider options: " + err.Error())
 	}
-	if m.opts.BaseURL != "" {
-		use = append(use, option.WithBaseURL(m.opts.BaseURL))
-	}
-	if m.opts.APIKey != "" {
-		use = append(use, option.WithAPIKey(m.opts.APIKey))
-	}
-	m.opts.ProviderOptions.Each(func(name string, value any) { use = append(use, option.WithJSONSet(name, value)) })
-	m.service = responses.NewResponseService(use...)
 	return m
 }
 
@@ -102,18 +87,12 @@ func (*responder) Provider() string { return "openai" }
 
 // Generate makes one call. See [model.Model].
 func (m *responder) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
-	params, err := m.params(req)
+	body, err := m.request(req)
 	if err != nil {
 		return model.Answer{}, err
 	}
 	a := &answer{caller: m.caller, emit: emit, name: m.name}
-	err = m.caller.Stream(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
-		// New, with an option that leaves the body unread, is the SDK's NewStreaming
-		// without its decoder, which mistakes a lost end for the end.
-		_, err := m.service.New(ctx, params, option.WithJSONSet("stream", true),
-			option.WithResponseBodyInto(res), option.WithMiddleware(around))
-		return err
-	}, a)
+	err = m.caller.Stream(ctx, m.caller.PostJSON(m.opts.HTTPClient, openai.OpenAI, "responses", body, m.opts.ProviderOptions), a)
 	if err != nil {
 		return model.Answer{}, err
 	}

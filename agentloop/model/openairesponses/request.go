@@ -4,44 +4,63 @@ import (
 	"encoding/json"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-func (m *responder) params(req model.Request) (responses.ResponseNewParams, error) {
-	p := responses.ResponseNewParams{Model: m.name, Store: sdk.Bool(false)}
+// request is the body of a call; see https://platform.openai.com/docs/api-reference/responses/create.
+type request struct {
+	Model           string     `json:"model"`
+	Input           []any      `json:"input"`
+	Stream          bool       `json:"stream"`
+	Store           bool       `json:"store"`
+	Include         []string   `json:"include,omitempty"`
+	Instructions    string     `json:"instructions,omitempty"`
+	MaxOutputTokens int64      `json:"max_output_tokens,omitempty"`
+	Temperature     *float64   `json:"temperature,omitempty"`
+	TopP            *float64   `json:"top_p,omitempty"`
+	Reasoning       *reasoning `json:"reasoning,omitempty"`
+	Tools           []tool     `json:"tools,omitempty"`
+}
+
+type reasoning struct {
+	Effort  string `json:"effort,omitempty"`
+	Summary string `json:"summary,omitempty"`
+}
+
+type tool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Strict      bool            `json:"strict"`     // the API's default asks more of schemas than users know
+	Parameters  json.RawMessage `json:"parameters"` // as given: models read a schema's properties in their order
+}
+
+func (m *responder) request(req model.Request) (request, error) {
+	r := request{
+		Model: m.name, Input: []any{}, Stream: true, Instructions: req.System, MaxOutputTokens: max(m.opts.MaxOutputTokens, 0),
+		Temperature: m.opts.Temperature, TopP: m.opts.TopP,
+	}
 	if reasons(m.name) {
-		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+		r.Include = []string{"reasoning.encrypted_content"}
 	}
-	if n := m.opts.MaxOutputTokens; n > 0 {
-		p.MaxOutputTokens = sdk.Int(n)
-	}
-	if t := m.opts.Temperature; t != nil {
-		p.Temperature = sdk.Float(*t)
-	}
-	if t := m.opts.TopP; t != nil {
-		p.TopP = sdk.Float(*t)
-	}
-	p.Reasoning = shared.ReasoningParam{
-		Effort: shared.ReasoningEffort(m.opts.Effort), Summary: shared.ReasoningSummary(m.opts.Summary),
-	}
-	if req.System != "" {
-		p.Instructions = sdk.String(req.System)
+	if asked := (reasoning{m.opts.Effort, m.opts.Summary}); asked != (reasoning{}) {
+		r.Reasoning = &asked
 	}
 	for _, t := range req.Tools {
-		p.Tools = append(p.Tools, tool(t))
+		schema := t.InputSchema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		r.Tools = append(r.Tools, tool{Type: "function", Name: t.Name, Description: t.Description, Strict: t.Strict, Parameters: schema})
 	}
 	for _, msg := range req.Messages {
 		items, err := m.items(msg)
 		if err != nil {
-			return p, err
+			return r, err
 		}
-		p.Input.OfInputItemList = append(p.Input.OfInputItemList, items...)
+		r.Input = append(r.Input, items...)
 	}
-	return p, nil
+	return r, nil
 }
 
 // reasons says whether a model may reason. Those that do not refuse to be
@@ -54,22 +73,4 @@ func reasons(name string) bool {
 		}
 	}
 	return true
-}
-
-func tool(t model.ToolSpec) responses.ToolUnionParam {
-	f := responses.FunctionToolParam{
-		Name:   t.Name,
-		Strict: sdk.Bool(t.Strict), // the API's default asks more of schemas than users know
-	}
-	if t.Description != "" {
-		f.Description = sdk.String(t.Description)
-	}
-	schema := t.InputSchema
-	if len(schema) == 0 {
-		schema = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	// As an extra field the schema keeps its bytes: models read a schema's
-	// properties in their order.
-	f.SetExtraFields(map[string]any{"parameters": schema})
-	return responses.ToolUnionParam{OfFunction: &f}
 }

@@ -6,22 +6,19 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// citation is an annotation of a text.
-type citation struct{ kind, url, title, fileID, filename string }
-
 // source returns what the annotation cites, and a key by which it is known again; empty:
 // nothing.
-func (c citation) source() (key string, source model.Source) {
-	switch c.kind {
+func (c annotation) source() (key string, source model.Source) {
+	switch c.Type {
 	case "url_citation":
-		source = model.Source{URL: c.url, Title: c.title}
+		source = model.Source{URL: c.URL, Title: c.Title}
 	case "file_citation", "container_file_citation":
-		source = model.Source{MediaType: "text/plain", Title: cmp.Or(c.filename, c.fileID), Filename: c.filename}
+		source = model.Source{MediaType: "text/plain", Title: cmp.Or(c.Filename, c.FileID), Filename: c.Filename}
 	case "file_path":
-		source = model.Source{MediaType: "application/octet-stream", Title: c.fileID}
+		source = model.Source{MediaType: "application/octet-stream", Title: c.FileID}
 	}
 	if source != (model.Source{}) {
-		key = cmp.Or(c.url, c.fileID)
+		key = cmp.Or(c.URL, c.FileID)
 	}
 	return key, source
 }

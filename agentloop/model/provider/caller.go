@@ -15,7 +15,7 @@ import (
 // Caller makes the calls of one adapter. It is safe for concurrent use.
 type Caller struct {
 	APIKey      string            // kept out of what errors say
-	BaseURL     string            // empty means the SDK's own
+	BaseURL     string            // empty means the provider's own
 	Headers     map[string]string // sent with every call; their values are kept out of what errors say
 	IdleTimeout time.Duration     // 0 means DefaultIdleTimeout; see Stream
 
@@ -71,15 +71,14 @@ var sharedClient = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: transport}
 })
 
-// Next and Middleware are the SDKs' types of these names: Middleware wraps a request, and
-// Next continues with it.
+// Middleware wraps a request, and Next continues with it, as in Anthropic's SDK.
 type (
 	Next       = func(*http.Request) (*http.Response, error)
 	Middleware = func(*http.Request, Next) (*http.Response, error)
 )
 
-// Post makes a request with an SDK: within ctx, through around, without retries
-// and with the answer, failed or not, left in *res.
+// Post makes a request: within ctx, through around, without retries and with the answer,
+// failed or not, left in *res.
 type Post func(ctx context.Context, res **http.Response, around Middleware) error
 
 // Answer makes an answer of a stream's events.
@@ -161,8 +160,7 @@ func (c Caller) Document(ctx context.Context, post Post, v any) error {
 	return nil
 }
 
-// boundErrorBody keeps the SDKs, which read a failed answer whole, from reading
-// without end.
+// boundErrorBody keeps a failed answer, which is read whole, from being read without end.
 func boundErrorBody(res *http.Response) {
 	if res.StatusCode >= http.StatusBadRequest {
 		res.Body = struct {

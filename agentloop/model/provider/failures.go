@@ -21,8 +21,8 @@ func (c Caller) callError(ctx context.Context, res *http.Response, err error) er
 		return contextError(ctx)
 	}
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
-		// The SDKs have put the body back. It is read here since they lose the
-		// status of an answer that is not in their provider's form.
+		// The request has put the body back. It is read here since Anthropic's SDK loses
+		// the status of an answer that is not in its form.
 		body, _ := io.ReadAll(res.Body)
 		return c.Reported(res.StatusCode, body)
 	}

@@ -5,31 +5,67 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
-
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// read hands the events of a stream to a. OpenAI's SDK takes the events apart
-// for all providers: their framing is the same.
+// maxLine bounds a line of a stream, in bytes.
+const maxLine = 32 << 20
+
+// events reads the server-sent events of a stream.
+type events struct {
+	lines *bufio.Scanner
+	kind  string // of the last event
+	data  []byte // of the last event, a line feed after each of its lines
+}
+
+func newEvents(body io.Reader) *events {
+	e := &events{lines: bufio.NewScanner(body)}
+	e.lines.Buffer(nil, maxLine)
+	return e
+}
+
+// next reads the next event with data. An event that the end cuts off is none.
+func (e *events) next() bool {
+	e.kind, e.data = "", nil
+	for e.lines.Scan() {
+		line := e.lines.Bytes()
+		if len(line) == 0 {
+			if len(e.data) > 0 {
+				return true
+			}
+			e.kind = ""
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			e.kind = string(value)
+		case "data":
+			e.data = append(append(e.data, value...), '\n')
+		}
+	}
+	return false
+}
+
+// read hands the events of a stream to a.
 func (c Caller) read(ctx context.Context, res *http.Response, clock *idleClock, a Answer) error {
-	events := ssestream.NewDecoder(res)
-	defer func() { _ = events.Close() }()
-	for {
+	defer func() { _ = res.Body.Close() }()
+	for e := newEvents(res.Body); ; {
 		clock.start()
-		ok := events.Next()
+		ok := e.next()
 		clock.stop()
 		if !ok {
-			return c.ended(ctx, events.Err(), a.Complete())
+			return c.ended(ctx, e.lines.Err(), a.Complete())
 		}
-		event := events.Event()
-		data := bytes.TrimSpace(event.Data)
+		data := bytes.TrimSpace(e.data)
 		if len(data) == 0 {
 			continue
 		}
-		if done, err := a.Event(event.Type, data); done || err != nil {
+		if done, err := a.Event(e.kind, data); done || err != nil {
 			return err
 		}
 	}

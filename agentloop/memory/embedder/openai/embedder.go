@@ -12,10 +12,8 @@ import (
 	"net/http"
 	"strconv"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
@@ -24,7 +22,7 @@ import (
 type Options struct {
 	APIKey string // sent as a bearer token; empty sends none
 
-	// BaseURL is the API's root in the SDK's form: it ends in /v1. Empty means
+	// BaseURL is the API's root: it ends in /v1. Empty means
 	// OpenAI's. Without http(s) and a host every call fails with
 	// provider_invalid_request.
 	BaseURL string
@@ -42,7 +40,7 @@ type Embedder struct {
 	name       string
 	dimensions int
 	caller     provider.Caller
-	service    sdk.EmbeddingService
+	http       *http.Client
 }
 
 // New returns an embedder that asks the model which the API calls name. It
@@ -55,22 +53,10 @@ func New(name string, o *Options) *Embedder {
 	if o != nil {
 		opts = *o
 	}
-	// Made without the SDK's client, which would read the environment.
-	use := []option.RequestOption{
-		option.WithEnvironmentProduction(), // the default base URL, in spite of its name
-		option.WithHTTPClient(provider.Client(opts.HTTPClient)),
-		option.WithMaxRetries(0),
-	}
-	if opts.BaseURL != "" {
-		use = append(use, option.WithBaseURL(opts.BaseURL))
-	}
-	if opts.APIKey != "" {
-		use = append(use, option.WithAPIKey(opts.APIKey))
-	}
 	return &Embedder{
 		name: name, dimensions: opts.Dimensions,
-		caller:  provider.Caller{Model: name, Embedding: true, APIKey: opts.APIKey, BaseURL: opts.BaseURL},
-		service: sdk.NewEmbeddingService(use...),
+		caller: provider.Caller{Model: name, Embedding: true, APIKey: opts.APIKey, BaseURL: opts.BaseURL},
+		http:   opts.HTTPClient,
 	}
 }
 
@@ -85,20 +71,18 @@ func (e *Embedder) Model() string {
 
 // Embed makes one call. Errors are *model.Error.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	params := sdk.EmbeddingNewParams{Model: e.name, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts}}
-	if e.dimensions > 0 {
-		params.Dimensions = sdk.Int(int64(e.dimensions))
-	}
+	request := struct {
+		Model      string   `json:"model"`
+		Input      []string `json:"input"`
+		Dimensions int      `json:"dimensions,omitempty"`
+	}{e.name, texts, max(e.dimensions, 0)}
 	var answer struct {
 		Data []struct {
 			Index     int       `json:"index"`
 			Embedding []float32 `json:"embedding"`
 		} `json:"data"`
 	}
-	err := e.caller.Document(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
-		_, err := e.service.New(ctx, params, option.WithResponseBodyInto(res), option.WithMiddleware(around))
-		return err
-	}, &answer)
+	err := e.caller.Document(ctx, e.caller.PostJSON(e.http, openai.OpenAI, "embeddings", request, nil), &answer)
 	if err != nil {
 		return nil, err
 	}
