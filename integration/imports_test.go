@@ -180,7 +180,7 @@ func TestTheCommandsPartsPointOneWay(t *testing.T) {
 	t.Parallel()
 	const root = "cmd/helixd"
 	order := []string{
-		"config", "internal/version", "internal/terminal", "internal/flags", "internal/source", "internal/settings", "internal/agentconfig",
+		"config", "sizing", "internal/version", "internal/terminal", "internal/flags", "internal/source", "internal/settings", "internal/agentconfig",
 		"internal/demo", "internal/doctor", "internal/clitest", "internal/cli/inspect", "internal/cli/control", "internal/cli/operate",
 		"internal/daemon", "",
 	}

@@ -73,9 +73,11 @@ var examples = map[string][]string{
 	"doctor":           {"helixd doctor --config helix.yaml --config-only", "helixd doctor --server http://127.0.0.1:8080"},
 	"healthy":          {"helixd healthy --wait 30s"},
 	"reload":           {"helixd reload --server http://127.0.0.1:8080"},
+	"size":             {"helixd size --sessions 20000 --tokens 2000 --nodes 3", "helixd size --sessions 500 --followers 3 --json"},
 	"config check":     {"helixd config check", "helixd config check node1.yaml --json"},
 	"config schema":    {"helixd config schema"},
 	"completion":       {"helixd completion bash"},
+	"man":              {"helixd man", "helixd man memories list", "helixd man --out man1"},
 	"version":          {"helixd version --json"},
 }
 

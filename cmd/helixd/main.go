@@ -33,6 +33,7 @@ type cli struct {
 
 	Config     daemon.ConfigCommands `cmd:"" group:"care" help:"Help with the configuration file."`
 	Completion completionCmd         `cmd:"" group:"care" help:"Print a script that completes command lines in bash, zsh or fish."`
+	Man        manCmd                `cmd:"" group:"care" help:"Print a manual page, or write all of them."`
 }
 
 // untilStopped are the commands whose end is a signal. To any other it is a

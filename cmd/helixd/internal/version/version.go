@@ -1,9 +1,11 @@
 package version
 
 import (
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 )
 
 // A release build sets these with -ldflags "-X …/internal/version.stampedVersion=…". Otherwise the
@@ -33,6 +35,10 @@ func This() Build {
 	return buildOf(info, stampedVersion, stampedCommit, stampedDate)
 }
 
+// untagged is the end of a module's version that the toolchain makes of a commit without a
+// tag: its time and the beginning of its hash.
+var untagged = regexp.MustCompile(`[.-](\d{14})-([0-9a-f]{12})(\+\w+)?$`)
+
 func buildOf(info *debug.BuildInfo, version, commit, date string) Build {
 	b := Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if version != "" {
@@ -47,6 +53,12 @@ func buildOf(info *debug.BuildInfo, version, commit, date string) Build {
 			b.Date = s.Value
 		case "vcs.modified":
 			b.Modified = s.Value == "true"
+		}
+	}
+	if found := untagged.FindStringSubmatch(info.Main.Version); found != nil && b.Commit == "" { // go install does not see the repository
+		b.Commit = found[2]
+		if at, err := time.Parse("20060102150405", found[1]); err == nil {
+			b.Date = at.Format(time.RFC3339)
 		}
 	}
 	switch b.Version = info.Main.Version; {

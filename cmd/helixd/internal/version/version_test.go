@@ -17,10 +17,13 @@ func TestBuildOf(t *testing.T) {
 		version, commit string
 		want            Build
 	}{
-		"nothing known":       {want: Build{Version: "unknown"}},
-		"a stamped release":   {debug.BuildInfo{Settings: vcs}, "v1.2.3", "def", Build{Version: "v1.2.3", Commit: "def"}},
-		"a stamped checkout":  {version: "v1.2.3-dirty", want: Build{Version: "v1.2.3-dirty", Modified: true}},
-		"go install":          {info: debug.BuildInfo{Main: debug.Module{Version: "v1.2.4"}}, want: Build{Version: "v1.2.4"}},
+		"nothing known":      {want: Build{Version: "unknown"}},
+		"a stamped release":  {debug.BuildInfo{Settings: vcs}, "v1.2.3", "def", Build{Version: "v1.2.3", Commit: "def"}},
+		"a stamped checkout": {version: "v1.2.3-dirty", want: Build{Version: "v1.2.3-dirty", Modified: true}},
+		"go install":         {info: debug.BuildInfo{Main: debug.Module{Version: "v1.2.4"}}, want: Build{Version: "v1.2.4"}},
+		"go install, no tag": {debug.BuildInfo{Main: debug.Module{Version: "v1.2.5-0.20260102030405-0123456789ab"}}, "", "", Build{
+			Version: "v1.2.5-0.20260102030405-0123456789ab", Commit: "0123456789ab", Date: "2026-01-02T03:04:05Z",
+		}},
 		"a checkout":          {info: debug.BuildInfo{Settings: vcs}, want: Build{Version: "abc", Commit: "abc", Date: "2026-01-02T03:04:05Z", Modified: true}},
 		"a checkout, (devel)": {info: debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: vcs[:1]}, want: Build{Version: "abc", Commit: "abc"}},
 	} {

@@ -12,5 +12,6 @@ type Commands struct {
 	Doctor  doctor.Command `cmd:"" group:"care" help:"Examine the deployment and say what to change; exit code 1 if there is a problem, 2 if it could not examine it."`
 	Healthy healthyCmd     `cmd:"" group:"care" help:"Ask a daemon whether it takes work; exit code 1 if it does not."`
 	Reload  reloadCmd      `cmd:"" group:"care" help:"Have a daemon read its agents and tokens again."`
+	Size    sizeCmd        `cmd:"" group:"care" help:"Estimate the disk, memory and cores that a load needs."`
 	Version versionCmd     `cmd:"" group:"care" help:"Show the version."`
 }
