@@ -129,6 +129,14 @@ release: ## build a release's archives into DIST
 reproducible: ## build a release twice and compare every byte
 	cmd/helixd/packaging/reproducible
 
+.PHONY: kube
+kube: ## render the Helm chart and compose.yaml, and run their nodes
+	cd integration/kube && go vet ./... && go test -count=1 ./...
+
+.PHONY: size
+size: ## measure the constants of helixd size
+	HELIX_SIZE=1 go test -count=1 -v -run 'TestSize$$' -timeout 10m ./integration
+
 .PHONY: image
 image: ## build the container image and try it (as root)
 	cmd/helixd/packaging/image
