@@ -72,6 +72,7 @@ func TestAuthAsksForEveryRoute(t *testing.T) {
 		{"POST", "/sessions/a%2Fb/chunks", "", "append a/b"},
 		{"GET", "/sessions/s/checkpoints", "", "status s"},
 		{"GET", "/sessions/s/runs", "", "status s"},
+		{"GET", "/sessions/s/files", "", "workspace s"},
 		{"POST", "/sessions/a%2Fb/rollback", `{"sequence":1}`, "resume a/b"},
 		{"POST", "/sessions/a%2Fb/fork", `{"sequence":1,"sessionId":"c/d"}`, "start a/b,start c/d"},
 		{"POST", "/sessions/s/end", "", "append s"},

@@ -39,6 +39,7 @@ func trafficRuns(t *testing.T, c *apiChecker) {
 		a.status(session)
 		a.get("/workspace?sessionId=" + session).done(t)
 		a.get("/workspaces?sessionId=" + session).done(t)
+		a.get("/sessions/" + session + "/files?path=.&limit=10").done(t)
 	}
 
 	resume := func(members string) answer { return a.post("/resume", `{"sessionId":"ask",`+members+`}`).done(t) }

@@ -10,7 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -274,4 +277,35 @@ func trafficServer(t *testing.T, c *apiChecker) {
 	require.Equal(t, 503, c.server(t, refusing{memory.New()}, nil).get("/readyz").status)
 	a.loop.Drain(t.Context())
 	require.Equal(t, 503, a.get("/readyz").status)
+}
+
+// deepCoder writes two files in so many folders that a listing does not have them all.
+func deepCoder() agentloop.Agent {
+	a := coder("memory")
+	var calls []scripted.Call
+	for _, folder := range []string{"a/", "b/"} {
+		calls = append(calls, scripted.Call{
+			Name: "workspace_write_file", Arguments: fmt.Appendf(nil, `{"path":%q,"content":"b"}`, strings.Repeat(folder, workspace.MaxEntries/2)+"f"),
+		})
+	}
+	a.Model = scripted.New([]scripted.Turn{{ToolCalls: calls}, {Text: "written"}}, nil)
+	return a
+}
+
+// trafficFiles: the files of a workspace.
+func trafficFiles(t *testing.T, c *apiChecker) {
+	a := c.server(t, memory.New(), []agentloop.Agent{deepCoder()})
+	a.begin("s", "memory-coder")
+	a.wait("s")
+	a.get("/sessions/s/files").done(t)
+	a.get("/sessions/s/files?path=b/b&offset=400&limit=200").done(t)
+	a.get("/sessions/s/files?path=c").failed(t, 404, api.CodeNotFound)
+	a.get("/sessions/s/files?path=..").failed(t, 400, api.CodeInvalidRequest)
+}
+
+// trafficBudgets: what a tenant may spend in a day.
+func trafficBudgets(t *testing.T, c *apiChecker) {
+	a := c.watch(newTenants(t, quota.Limits{TokensPerDay: 100, USDPerDay: 1}))
+	a.produce("s", "x", "ann").appended(t)
+	a.get("/sessions/s/usage", bearer("lead")...).done(t)
 }

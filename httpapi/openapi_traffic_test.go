@@ -37,7 +37,7 @@ func TestOpenAPITraffic(t *testing.T) {
 		"runs": trafficRuns, "calls": trafficCalls, "stops": trafficStops, "stuck": trafficStuck,
 		"chat": trafficChat, "chat parts": trafficParts, "chat refusals": trafficChatRefused,
 		"streams": trafficStreams, "sessions": trafficSessions, "listings": trafficListings, "memories": trafficMemories, "time travel": trafficTimeTravel,
-		"producers": trafficProducers, "imports": trafficImports, "erasure": trafficErasure, "server": trafficServer,
+		"producers": trafficProducers, "imports": trafficImports, "erasure": trafficErasure, "files": trafficFiles, "budgets": trafficBudgets, "server": trafficServer,
 	}
 	for name, traffic := range all {
 		t.Run(name, func(t *testing.T) {

@@ -300,8 +300,16 @@ func TestDayOfATenant(t *testing.T) {
 	}
 	require.False(t, a.exists("new"))
 	require.False(t, a.exists("chat"))
+	var usage api.UsagePage
+	a.get("/sessions/s/usage", bearer("lead")...).decode(t, &usage)
+	require.Equal(t, &api.Budget{TokensPerDay: 100, Tokens: 100}, usage.Budget)
+	usage = api.UsagePage{}
+	a.get("/sessions/s/usage", bearer("ann")...).decode(t, &usage)
+	require.Nil(t, usage.Budget, "it is of all users of the tenant")
 	a.produce("s2", "x", "ann").appended(t)
 	require.Equal(t, 200, start("blue", "bob").status)
+	a.get("/sessions/blue/usage", bearer("plain")...).decode(t, &usage)
+	require.Nil(t, usage.Budget, "the tenant has no budget")
 }
 
 // newDay serves a tenant red with a budget of tokens a day, whose limits can be

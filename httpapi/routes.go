@@ -99,6 +99,7 @@ var routeTable = []route{
 	{"GET", "/sessions/{id}/usage", "offset limit", auth.OpStatus, inPath, inspects((*inspect.Routes).Usage)},
 	{"GET", "/sessions/{id}/checkpoints", "offset limit", auth.OpStatus, inPath, inspects((*inspect.Routes).Checkpoints)},
 	{"GET", "/sessions/{id}/runs", "offset limit", auth.OpStatus, inPath, inspects((*inspect.Routes).Runs)},
+	{"GET", "/sessions/{id}/files", "path offset limit", auth.OpWorkspace, inPath, inspects((*inspect.Routes).Files)},
 	{"GET", "/compare", "a aAt b bAt", auth.OpRecords, inBoth, inspects((*inspect.Routes).Compare)},
 	{"POST", "/sessions/{id}/messages", "", auth.OpStart, inPath, controls((*control.Routes).SendMessage)},
 	{"POST", "/sessions/{id}/rollback", "", auth.OpResume, inPath, controls((*control.Routes).Rollback)},

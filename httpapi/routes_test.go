@@ -72,7 +72,7 @@ func TestRoutesMethods(t *testing.T) {
 	for target, allow := range map[string]string{
 		"/start": "POST", "/resume": "POST", "/interrupt": "POST", "/abort": "POST", "/submit-tool-result": "POST",
 		"/sessions/s/rollback": "POST", "/sessions/s/fork": "POST",
-		"/sessions/s/checkpoints": "GET, HEAD", "/sessions/s/runs": "GET, HEAD",
+		"/sessions/s/checkpoints": "GET, HEAD", "/sessions/s/runs": "GET, HEAD", "/sessions/s/files": "GET, HEAD",
 		"/sessions/s/chunks": "POST", "/sessions/s/end": "POST", "/sessions/s/fail": "POST", "/sessions/s/import": "POST",
 		"/sse": "GET, HEAD", "/status": "GET, HEAD", "/chat/s/snapshot": "GET, HEAD", "/chat/s/messages": "GET, HEAD",
 		"/chat": "POST", "/chat/s/stream": "GET, HEAD", "/chat/s/submit-tool-result": "POST", "/chat/s/interrupt": "POST", "/chat/s/abort": "POST", "/sessions": "GET, HEAD",

@@ -61,6 +61,7 @@ var routeCases = map[string]routeCase{
 	"GET /sessions/{id}/timeline":        {query: "from=1", status: 200},
 	"GET /sessions/{id}/usage":           {status: 200},
 	"GET /sessions/{id}/checkpoints":     {status: 200},
+	"GET /sessions/{id}/files":           {status: 200},
 	"GET /sessions/{id}/runs":            {status: 200},
 	"POST /sessions/{id}/messages":       {body: `{"message":"hi"}`, status: 200, limit: api.MaxBody},
 	"POST /sessions/{id}/rollback":       {body: `{"sequence":9000000000000000}`, status: 416, limit: api.MaxBody},

@@ -200,7 +200,7 @@ func (s *Server) route() (err error) {
 	}
 	s.gate = web.NewGate(admitting)
 	s.stream = stream.New(o.Log, o.States, o.Logger)
-	s.inspect = inspect.New(o.Log, o.Loop, o.States, o.ReadModels, s.prices)
+	s.inspect = inspect.New(o.Log, o.Loop, o.States, o.ReadModels, s.prices, o.Quota)
 	s.control, err = control.New(control.Options{
 		Log: o.Log, Loop: o.Loop, States: o.States, Quota: o.Quota, Memories: o.Memories,
 		Deadline: o.InterruptObservationDeadline, Submissions: o.SubmitToolResultSchema, Verbose: o.VerboseValidationErrors,

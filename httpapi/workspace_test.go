@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +43,50 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
+// TestFiles: what is in a session's workspace, in pages, and what is refused.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	a := newAPIOn(t, memory.New(), []agentloop.Agent{coder("memory"), coder("broken")})
+	a.append("none", created("none"))
+	const files = "/sessions/%s/files"
+	require.Equal(t, `{"items":[],"total":0,"offset":0,"limit":50,"hasMore":false}`, a.get(fmt.Sprintf(files, "none")).body, "it has no workspace")
+	a.get(fmt.Sprintf(files, "nobody")).failed(t, 404, api.CodeNotFound)
+	a.post("/start", `{"sessionId":"memory","agentType":"memory-coder","message":"go"}`)
+	a.wait("memory")
+	var got api.FilesPage
+	for _, folder := range []string{"", "?path=.", "?path=./"} {
+		a.get(fmt.Sprintf(files, "memory")+folder).decode(t, &got)
+		require.Equal(t, 1, got.Total, folder)
+		require.Positive(t, got.Items[0].Modified)
+		got.Items[0].Modified = 0
+		require.Equal(t, []api.File{{Path: "a", Size: 1}}, got.Items)
+	}
+	a.get(fmt.Sprintf(files, "memory")+"?offset=1").decode(t, &got)
+	require.Empty(t, got.Items)
+	require.False(t, got.HasMore)
+	a.get(fmt.Sprintf(files, "memory")+"?path=src").failed(t, 404, api.CodeNotFound)
+	for _, path := range []string{"a", "..", "/etc", "x%5Cy", ""} {
+		a.get(fmt.Sprintf(files, "memory")+"?path="+path).failed(t, 400, api.CodeInvalidRequest)
+	}
+	a.get(fmt.Sprintf(files, "memory")+"?limit=0").failed(t, 400, api.CodeInvalidRequest)
+	deep := newAPIOn(t, memory.New(), []agentloop.Agent{deepCoder()})
+	deep.post("/start", `{"sessionId":"deep","agentType":"memory-coder","message":"go"}`)
+	deep.wait("deep")
+	deep.get("/sessions/deep/files?limit=1").decode(t, &got)
+	require.Equal(t, api.FilesPage{
+		Page: api.Page[api.File]{Items: []api.File{{Path: "a", Folder: true, Modified: got.Items[0].Modified}}, Total: 1000, Limit: 1, HasMore: true}, Truncated: true,
+	}, got)
+	got = api.FilesPage{}
+	deep.get("/sessions/deep/files?path=b/b&offset=498").decode(t, &got)
+	require.Equal(t, 499, got.Total)
+	require.Equal(t, strings.Repeat("b/", 500)+"f", got.Items[0].Path)
+	require.False(t, got.Truncated)
+	a.post("/start", `{"sessionId":"broken","agentType":"broken-coder","message":"go"}`)
+	a.wait("broken")
+	a.get(fmt.Sprintf(files, "broken")).decode(t, &got)
+	require.Empty(t, got.Items, "it could not be opened")
+}
+
 // A fork that needs a workspace of a kind that this node has not is refused.
 func TestForkWithoutTheWorkspacesProvider(t *testing.T) {
 	log := memory.New()
@@ -56,4 +101,5 @@ func TestForkWithoutTheWorkspacesProvider(t *testing.T) {
 		fact(&eventlog.WorkspaceSaved{Snapshot: []byte("{}"), FactBase: factBase("s")}))
 	a.post("/sessions/s/fork", `{"sessionId":"f"}`).failed(t, 500, api.CodeWorkspaceWiring)
 	a.get("/status?sessionId=f").failed(t, 404, api.CodeNotFound)
+	a.get("/sessions/s/files").failed(t, 500, api.CodeWorkspaceWiring)
 }

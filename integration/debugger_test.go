@@ -19,7 +19,9 @@ var securedConfig = `
 auth:
   tokens:
     - {token: all-of-it, name: all, operations: ["*"], sessions: ["*"]}
+    - {token: for-red, name: red, operations: ["*"], sessions: ["*"], tenant: red}
     - {token: for-ann, name: ann, operations: [debugger, sessions, search, records, status, stream], sessions: ["ann-*"]}
+tenants: {red: {tokensPerDay: 23456}}
 prices: {scripted: {input: 3, output: 15}}
 agents:
   talker: {model: {provider: scripted, script: [{text: Fine.}]}}
@@ -55,7 +57,7 @@ func runDebugger(t *testing.T, program string) {
 
 	world, err := json.Marshal(map[string]any{
 		"demo":    demo.url,
-		"secured": map[string]string{"url": secured.url, "all": "all-of-it", "ann": "for-ann"},
+		"secured": map[string]string{"url": secured.url, "all": "all-of-it", "ann": "for-ann", "red": "for-red"},
 	})
 	require.NoError(t, err)
 	node := exec.CommandContext(t.Context(), "node", program, string(world))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -65,6 +66,21 @@ func (l *Loop) DescribeWorkspace(ctx context.Context, session string) (Workspace
 		return WorkspaceDescription{Kind: WorkspaceOK}, nil
 	}
 	return WorkspaceDescription{Kind: WorkspaceNone}, nil
+}
+
+// ListFiles returns the content of a folder of a root session's workspace as it is now,
+// with that of its folders: at most workspace.MaxEntries. truncated says that there is
+// more. The folder is a name that workspace.CheckName accepts; "." is all of the workspace.
+//
+// Errors: eventlog.ErrSessionNotFound, a *agentloop.WorkspaceWiringError,
+// workspace.ErrElsewhere, fs.ErrNotExist, workspace.ErrNotFolder, and what the log and the
+// provider return.
+func (l *Loop) ListFiles(ctx context.Context, session, folder string) (entries []workspace.Entry, truncated bool, err error) {
+	t, err := l.states.Head(ctx, session)
+	if err != nil {
+		return nil, false, err
+	}
+	return l.files.List(ctx, workspace.Session{Root: t.SessionID, ID: t.SessionID}, t.Workspace, folder)
 }
 
 // notNil is a list that is shown as one.

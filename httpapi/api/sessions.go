@@ -66,6 +66,18 @@ type UsagePage struct {
 	// Floor is set if retention has removed the records up to it: there are no
 	// entries then. The sums stay.
 	Floor uint64 `json:"floor,omitempty"`
+	// Budget is the day's budget of the session's tenant, if it has one. Callers that act
+	// for one user don't see it: it is of all users together.
+	Budget *Budget `json:"budget,omitempty"`
+}
+
+// Budget is how much the model calls of a tenant's sessions may use on this day of UTC, and
+// how much they have used, with what is reserved for the calls that are under way.
+type Budget struct {
+	TokensPerDay int64   `json:"tokensPerDay,omitempty"` // 0: any number
+	USDPerDay    float64 `json:"usdPerDay,omitempty"`    // 0: any amount
+	Tokens       int64   `json:"tokens"`
+	USD          float64 `json:"usd"`
 }
 
 // UsageReport is the answer of GET /usage: sums of what all sessions have

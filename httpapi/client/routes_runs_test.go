@@ -185,4 +185,15 @@ var usesRuns = map[string]use{
 		_, err = c.Workspace(ctx, "nobody")
 		refused(t, err, 404, "NOT_FOUND")
 	},
+	"GET /sessions/{id}/files": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("files", "coder")
+		page, err := c.Files(ctx, "files", "", client.Paging{Limit: 1})
+		require.NoError(t, err)
+		require.Len(t, page.Items, 1)
+		require.Equal(t, "a", page.Items[0].Path)
+		require.EqualValues(t, 1, page.Items[0].Size)
+		require.False(t, page.HasMore)
+		_, err = c.Files(ctx, "files", "src", client.Paging{})
+		refused(t, err, 404, "NOT_FOUND")
+	},
 }

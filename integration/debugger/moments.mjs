@@ -132,7 +132,9 @@ export async function whatElseThereIs({ browser, secured }) {
   };
   const { workspace } = await daemon.get(`/workspace?sessionId=${session}`);
   const files = await section('files');
-  for (const w of [workspace.name, workspace.providerId, workspace.status]) assert.ok(files.includes(w), `${w}: ${files}`);
+  const { items } = await daemon.get(`/sessions/${session}/files`);
+  assert.deepEqual(items.map(({ path, size }) => ({ path, size })), [{ path: 'notes.md', size: 5 }]);
+  for (const w of [workspace.name, workspace.providerId, workspace.status, 'notes.md5 bytes']) assert.ok(files.includes(w), `${w}: ${files}`);
   const calls = (await daemon.records(session)).filter((r) => r.type === 'tool_start' && r.data.toolName.startsWith('workspace_'));
   for (const { data } of calls) if (data.arguments.path) assert.ok(files.includes(data.arguments.path), `${data.arguments.path}: ${files}`);
   assert.ok(calls.length > 0);
@@ -140,10 +142,22 @@ export async function whatElseThereIs({ browser, secured }) {
   const { rollup } = await daemon.get(`/sessions/${session}/usage`);
   const used = await section('models');
   for (const w of [...Object.keys(rollup.models), ...Object.keys(rollup.tools)]) assert.ok(used.includes(w), `${w}: ${used}`);
+  assert.ok(used.includes('No budget limits this session'), used);
   const audit = await section('audit');
   const asked = (await daemon.records(session)).filter((r) => r.data.by);
   assert.ok(asked.length > 0);
   for (const r of asked) assert.ok(audit.includes(r.type) && audit.includes(r.data.by.requestId), `${r.type}: ${audit}`);
   await shoot(page, 'what-else');
+
+  const red = new Daemon(secured.url, secured.red);
+  await red.start('m-red', 'coder', 'Write something.');
+  const { headSequence: end } = await red.comes('m-red', 'completed');
+  await page.goto(link(secured.url, 'm-red'));
+  await settles(page, 'm-red', end);
+  const { budget } = await daemon.get('/sessions/m-red/usage');
+  const spent = await section('models');
+  for (const n of [budget.tokens, budget.tokensPerDay]) assert.ok(spent.replace(/\D/g, '').includes(String(n)), `${n}: ${spent}`);
+  assert.ok(spent.includes('used today'), spent);
+  await shoot(page, 'budget');
   await close(page);
 }

@@ -23,10 +23,17 @@ const sections = {
   files: ['Files', async (app, session) => {
     const { workspace: w } = await app.api.get('/workspace', { sessionId: session })
     const root = await statesOf(app).get(session, app.head)
+    const files = w && await app.api.get(sessionPath(session, 'files'), { limit: MOST }).catch((err) => { if (err.status >= 500) return { problem: err }; throw err })
     const touched = sessionsOf(root).flatMap(({ session: s }) => s.messages ?? []).flatMap((m) => (m.parts ?? []).filter((p) => p.toolCall?.toolName.startsWith('workspace_')).map((p) => ({ m, call: p.toolCall })))
     return [
       w ? [fact('workspace', h('code', {}, plain(w.name)), ' ', chip(w.status, { open: 'good', failed: 'bad' }[w.status] ?? 'muted')), fact('kind', plain(w.providerId)), fact('allows', (w.capabilities ?? []).map(plain).join(', ')),
         w.lastUsedAt && fact('last used', timeOf(w.lastUsedAt)), w.error && fact('error', h('span', { class: 'bad' }, plain(w.error)))] : none('The agent has no workspace.'),
+      files?.problem && failure(files.problem),
+      files?.items?.length > 0 && h('table', { class: 'usage files' }, h('caption', { class: 'muted' }, 'as they are now'), h('tbody', {}, files.items.map((f) => h('tr', {}, h('th', { scope: 'row' }, h('code', {}, plain(f.path + (f.folder ? '/' : '')))),
+        h('td', {}, f.folder ? '' : `${number(f.size)} bytes`), h('td', {}, f.modified ? timeOf(f.modified) : ''))))),
+      files?.items?.length === 0 && none('There is no file in it.'),
+      (files?.hasMore || files?.truncated) && none(`These are the first ${number(files.items.length)}. The rest: helixd files ${plain(session)}`),
+      touched.length > 0 && none('Calls that used files, the last one first:'),
       touched.slice(-MOST).reverse().map(({ m, call: c }) => h('div', { class: 'io' }, place(app, m.sequence), h('span', { class: 'muted' }, plain(c.toolName.slice(10).replaceAll('_', ' '))), h('code', {}, plain(c.arguments?.path ?? c.arguments?.from ?? c.arguments?.command ?? '')))),
     ]
   }],
@@ -37,13 +44,18 @@ const sections = {
     return all.length ? all.map((m) => h('div', { class: 'io' }, chip(m.scope?.kind ?? '', 'muted'), h('span', { class: 'prose' }, plain(m.content)), h('time', { class: 'muted' }, timeOf(m.createdAt).slice(0, 10))))
       : none(userId ? `Nothing is saved of this session or the user ${plain(userId)}.` : 'Nothing is saved of this session.')
   }],
-  models: ['Models and tools', async (app, session) => {
-    const { rollup: r } = await app.api.get(sessionPath(session, 'usage'), { limit: 1 })
+  models: ['Models, tools and budget', async (app, session) => {
+    const { rollup: r, budget: b } = await app.api.get(sessionPath(session, 'usage'), { limit: 1 })
     const table = (heads, rows) => rows.length > 0 && h('table', { class: 'usage' }, h('thead', {}, h('tr', {}, h('td', {}), heads.map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', {}, rows.map(([name, ...cells]) => h('tr', {}, h('th', { scope: 'row' }, plain(name)), cells.map((c) => h('td', {}, c))))))
     const spent = Object.entries(r.models ?? {}).map(([name, m]) => [name, number(m.calls), number(m.tokens.total), m.costUsd === undefined ? '' : money(m.costUsd)])
     const called = Object.entries(r.tools ?? {}).map(([name, t]) => [name, number(t.totalCalls), number(t.failedCalls)])
-    return spent.length || called.length ? [table(['calls', 'tokens', ''], spent), table(['calls', 'failed'], called)] : none('No model and no tool was called.')
+    const left = (name, used, most, text) => most > 0 && h('div', { class: 'budget' }, fact(name, `${text(used)} of ${text(most)} used today`),
+      h('meter', { min: 0, max: most, high: most * 0.9, value: used, 'aria-label': name }))
+    return [
+      spent.length || called.length ? [table(['calls', 'tokens', ''], spent), table(['calls', 'failed'], called)] : none('No model and no tool was called.'),
+      b ? [left('the tenant’s tokens', b.tokens, b.tokensPerDay, number), left('the tenant’s cost', b.usd, b.usdPerDay, money)] : none('No budget limits this session.'),
+    ]
   }],
   audit: ['Audit trail', async (app, session) => {
     const found = []

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -15,14 +16,15 @@ type Routes struct {
 	states     *snapshot.Store
 	readModels readmodel.Models // nil: folds answer what they can
 	prices     *Prices
+	quota      *quota.Quota // nil: tenants have no limits
 	searches   *web.Turns
 	Diffs      *web.Turns // of two states
 }
 
 // New returns the routes of a log.
-func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, models readmodel.Models, prices *Prices) *Routes {
+func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, models readmodel.Models, prices *Prices, limits *quota.Quota) *Routes {
 	return &Routes{
-		log: log, loop: loop, states: states, readModels: models, prices: prices,
+		log: log, loop: loop, states: states, readModels: models, prices: prices, quota: limits,
 		searches: web.NewTurns(web.AtOnce, true), Diffs: web.NewTurns(web.AtOnce, true),
 	}
 }

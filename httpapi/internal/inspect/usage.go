@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 )
@@ -38,6 +39,25 @@ func (s *Routes) Usage(w http.ResponseWriter, r *web.Request) error {
 		}
 		found.Total++
 	}
+	if found.Budget, err = s.budget(r, t.Tenant); err != nil {
+		return err
+	}
 	found.HasMore = p.Offset+len(found.Items) < found.Total
 	return r.OK(w, found)
+}
+
+// budget returns what a tenant may spend today and has spent, nil if it has no limit or
+// the caller acts for one of its users.
+func (s *Routes) budget(r *web.Request, tenant string) (*api.Budget, error) {
+	limits := s.quota.Of(tenant)
+	if limits.TokensPerDay == 0 && limits.USDPerDay == 0 || auth.CallerOf(r.Context()).User != "" {
+		return nil, nil
+	}
+	spent, reserved, err := s.quota.Spent(r.Context(), tenant)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Budget{
+		TokensPerDay: limits.TokensPerDay, USDPerDay: limits.USDPerDay, Tokens: spent.Tokens + reserved.Tokens, USD: spent.USD + reserved.USD,
+	}, nil
 }

@@ -1,8 +1,13 @@
 package inspect
 
 import (
+	"cmp"
+	"errors"
+	"io/fs"
 	"net/http"
+	"path"
 
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
@@ -14,4 +19,46 @@ func (s *Routes) Workspace(w http.ResponseWriter, r *web.Request) error {
 		return err
 	}
 	return r.OK(w, api.WorkspaceAnswer{Workspace: (*api.Workspace)(d.Snapshot)})
+}
+
+// ErrNoFolder: a workspace has not the folder that was asked for.
+var ErrNoFolder = errors.New("httpapi: no such folder")
+
+// Files answers GET /sessions/{id}/files: a page of what a folder of the workspace holds,
+// with the content of its folders.
+func (s *Routes) Files(w http.ResponseWriter, r *web.Request) error {
+	p := r.Query.Page()
+	folder := path.Clean(cmp.Or(r.Query.Word("path"), "."))
+	if *r.Query.Err != nil {
+		return *r.Query.Err
+	}
+	if err := workspace.CheckName(folder); err != nil {
+		return web.Invalid("path", err.Error())
+	}
+	all, truncated, err := s.loop.ListFiles(r.Context(), r.Session, folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ErrNoFolder
+	case errors.Is(err, workspace.ErrNotFolder):
+		return web.Invalid("path", "is a file, not a folder")
+	case err != nil:
+		return err
+	}
+	from := min(p.Offset, len(all))
+	to := min(from+p.Limit, len(all))
+	found := api.FilesPage{
+		Page:      api.Page[api.File]{Items: []api.File{}, Total: len(all), Offset: p.Offset, Limit: p.Limit, HasMore: to < len(all)},
+		Truncated: truncated,
+	}
+	for _, e := range all[from:to] {
+		f := api.File{Path: path.Join(folder, e.Name), Folder: e.Dir}
+		if !e.Dir {
+			f.Size = e.Size
+		}
+		if !e.Modified.IsZero() {
+			f.Modified = e.Modified.UnixMilli()
+		}
+		found.Items = append(found.Items, f)
+	}
+	return r.OK(w, found)
 }

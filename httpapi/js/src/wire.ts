@@ -7,6 +7,16 @@ export type Appended = {
   lastSequence: Sequence;
 };
 
+/** How much the model calls of a tenant's sessions may use on this day of UTC, and how much they have used or reserved. */
+export type Budget = {
+  tokens: number;
+  /** Absent if any number is allowed. */
+  tokensPerDay?: number;
+  usd: number;
+  /** Absent if any amount is allowed. */
+  usdPerDay?: number;
+};
+
 /**
  * The progress of a tool call; empty: the call does not exist at that sequence. A call that waited and has its answer is pending until the
  * session continues; a call whose turn has ended without an answer has failed.
@@ -175,6 +185,21 @@ export type Error = {
 
 /** Each with the statuses that it comes with. */
 export type ErrorCode = ("INVALID_REQUEST" | "UNAUTHORIZED" | "USER_MISMATCH" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ALREADY_RUNNING" | "ALREADY_COMPLETED" | "SEQUENCE_CONFLICT" | "INVALID_CONFIG" | "IDEMPOTENCY_MISMATCH" | "IDEMPOTENCY_EXPIRED" | "SESSION_EXISTS" | "STREAM_ENDED" | "ERASURE_PENDING" | "TRUNCATED" | "LENGTH_REQUIRED" | "PAYLOAD_TOO_LARGE" | "BUSY" | "TOO_MUCH_WORK" | "CURSOR_AHEAD" | "RATE_LIMITED" | "QUOTA_EXCEEDED" | "INTERNAL_ERROR" | "WORKSPACE_WIRING" | "NOT_IMPLEMENTED" | "UNAVAILABLE" | "READ_ONLY" | "INTERRUPT_DEADLINE_EXCEEDED");
+
+export type File = {
+  folder?: boolean;
+  modified?: Milliseconds;
+  /** Relative to the workspace. */
+  path: string;
+  /** In bytes; 0 for a folder. */
+  size: number;
+};
+
+export type FilesPage = Page & {
+  items?: Array<File>;
+  /** The folder has more than the listing. Ask for its folders one by one. */
+  truncated?: boolean;
+};
 
 export type FinishReason = ("stop" | "length" | "tool-calls" | "content-filter" | "error" | "other");
 
@@ -1353,6 +1378,8 @@ export type UsageEntry = {
 };
 
 export type UsagePage = Page & {
+  /** Of the session's tenant, if it has one. Callers that act for one user don't see it. */
+  budget?: Budget;
   /** Retention has removed the records up to it: there are no entries. The sums stay. */
   floor?: Sequence;
   items?: Array<UsageEntry>;

@@ -14,6 +14,7 @@ type Commands struct {
 	Compare     compareCmd     `cmd:"" group:"look" help:"Show two points side by side, of one session or of two."`
 	Replay      replayCmd      `cmd:"" group:"look" help:"Show a session's stream again, at the pace of its records."`
 	Checkpoints checkpointsCmd `cmd:"" group:"look" help:"List a session's checkpoints, oldest first."`
+	Files       filesCmd       `cmd:"" group:"look" help:"List the files in a session's workspace."`
 	Audit       auditCmd       `cmd:"" group:"look" help:"List who has done what to a session, and from which request."`
 	Export      exportCmd      `cmd:"" group:"look" help:"Write all records of a session, one a line, for import elsewhere."`
 }
