@@ -2,10 +2,12 @@ package integration_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +107,15 @@ func TestServeRefuses(t *testing.T) {
 	path, err := binary()
 	require.NoError(t, err)
 	w := newWorld(t)
+	taken := busy(t)
+	inUse, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer inUse.Close()
+	port := inUse.Addr().String()
+	joins := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(joins, []byte("nats: {cluster: {listen: '"+port+"', routes: ['nats://127.0.0.1:1']}}\n"), 0o600))
+	sockets := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(sockets, []byte("nats: {websocket: {listen: '"+port+"'}}\n"), 0o600))
 	pages := filepath.Join(t.TempDir(), "helix.yaml")
 	require.NoError(t, os.WriteFile(pages, []byte("auth: {tokens: [{token: secret}]}\ncors: {origins: ['*']}\nnats: {websocket: {listen: '127.0.0.1:0'}}\n"), 0o600))
 	for name, tc := range map[string]struct{ args, want string }{
@@ -121,7 +132,13 @@ func TestServeRefuses(t *testing.T) {
 		"dev for all":  {"dev --listen 127.0.0.1:0 --nats-listen 0.0.0.0:0", "dev lets everybody read"},
 		"a bad flag":   {"serve --durability perhaps --config " + w.config, "--durability: durability: "},
 		"no such file": {"serve --config /nowhere/helix.yaml", "no such file"},
-		"a busy port":  {"dev --listen " + strings.TrimPrefix(busy(t), "http://"), "address already in use by helixd (process "},
+		"a busy port":  {"dev --listen " + strings.TrimPrefix(taken, "http://"), "address already in use by helixd (process "},
+		"a busy port of NATS": {
+			"serve --allow-unauthenticated --listen 127.0.0.1:0 --nats-listen " + port + " --config " + w.config,
+			"nats.listen: listen tcp " + port + ": bind: address already in use by integration.tes (process " + strconv.Itoa(os.Getpid()) + "); choose another with --nats-listen",
+		},
+		"a busy port for web pages": {"serve --allow-unauthenticated --listen 127.0.0.1:0 --config " + sockets, "choose another with nats.websocket.listen in"},
+		"a busy port for nodes":     {"serve --allow-unauthenticated --listen 127.0.0.1:0 --config " + joins, "choose another with nats.cluster.listen in"},
 	} {
 		cmd := exec.CommandContext(t.Context(), path, strings.Fields(tc.args)...)
 		cmd.Dir = t.TempDir()

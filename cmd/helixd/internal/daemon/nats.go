@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 
 	"github.com/nats-io/nats.go"
@@ -39,6 +40,9 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" { // not a matter of the file alone: a flag may give the URL
 		return nil, "", errors.New("nats.replicas: needs nats.url or nats.cluster.listen: one embedded server keeps one replica")
 	}
+	if err := checkFree(c); err != nil {
+		return nil, "", err
+	}
 	srv, err := embed.Start(ctx, embedOptions(c, openNATS, minter, revocations, log))
 	if err != nil {
 		return nil, "", err
@@ -54,6 +58,26 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 		return inside, "", nil
 	}
 	return inside, eventlog.Durability(c.Durability), nil
+}
+
+// checkFree looks at the embedded server's addresses before it does: its own error names
+// neither the setting nor the process that has the port.
+func checkFree(c *config.Config) error {
+	for _, l := range []struct{ key, address, setting string }{
+		{"nats.listen", c.NATS.Listen, "--nats-listen ADDRESS"},
+		{"nats.websocket.listen", c.NATS.WebSocket.Listen, "nats.websocket.listen in the configuration"},
+		{"nats.cluster.listen", c.NATS.Cluster.Listen, "nats.cluster.listen in the configuration, and name it in the other nodes' nats.cluster.routes"},
+	} {
+		if l.address == "" {
+			continue
+		}
+		listener, err := net.Listen("tcp", l.address)
+		if err != nil {
+			return fmt.Errorf("%s: %w%s", l.key, err, settings.Taken(err, l.address, l.setting))
+		}
+		listener.Close()
+	}
+	return nil
 }
 
 func embedOptions(c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) embed.Options {
