@@ -1,6 +1,7 @@
 package backup_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -54,13 +55,20 @@ func TestABackupIsRestored(t *testing.T) {
 	}
 
 	to := newServer(t)
-	require.Equal(t, []string{"a works"}, to.restore(s.take(backup.Options{Rate: 1 << 62})))
+	taken := s.take(backup.Options{Rate: 1 << 62})
+	require.Equal(t, []string{"a works"}, to.restore(taken))
 	to.verify()
 	require.Equal(t, s.sessions(), to.sessions())
 	require.NotContains(t, to.sessions(), "erased")
 	require.Contains(t, to.sessions(), memories)
 	ends, err := s.log.Ends(t.Context())
 	require.NoError(t, err)
+	var shown, most int64
+	backup.Follow(bytes.NewReader(taken), func(records, of int64) { shown, most = records, of })
+	_, done, err := backup.Read(t.Context(), bytes.NewReader(taken), backup.Visitor{})
+	require.NoError(t, err)
+	require.EqualValues(t, done.Records, shown)
+	require.EqualValues(t, ends[0]+ends[1]+ends[2], most)
 	for _, session := range s.sessions() {
 		floor, want := s.copied(session)
 		gotFloor, got := to.copied(session)

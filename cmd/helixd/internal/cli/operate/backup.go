@@ -48,10 +48,7 @@ func (c backupCmd) Run(p *flags.Process) error {
 	}
 	defer os.Remove(part.Name())
 	defer part.Close()
-	shown := terminal.NewProgress(p.Stderr, "backup", 0, terminal.Bytes)
-	err = c.write(p, io.MultiWriter(part, shown))
-	shown.Close()
-	if err != nil {
+	if err := c.writeShown(p, part); err != nil {
 		return err
 	}
 	if err := part.Sync(); err != nil {
@@ -60,7 +57,7 @@ func (c backupCmd) Run(p *flags.Process) error {
 	if _, err := part.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	shown = terminal.NewProgress(p.Stderr, "check", terminal.Size(part), terminal.Bytes)
+	shown := terminal.NewProgress(p.Stderr, "check", terminal.Size(part), terminal.Bytes)
 	header, done, err := backup.Read(p.Ctx, shown.Reader(part), backup.Visitor{})
 	shown.Close()
 	if err != nil {
@@ -71,6 +68,25 @@ func (c backupCmd) Run(p *flags.Process) error {
 	}
 	result := backedUp{File: c.Out, CreatedAt: header.CreatedAt, Summary: done}
 	return terminal.Result(p.Stdout, c.JSON, result, result.words())
+}
+
+// writeShown writes the backup, and shows on a terminal how many of the log's records it has.
+func (c backupCmd) writeShown(p *flags.Process, out io.Writer) error {
+	shown := terminal.NewProgress(p.Stderr, "backup", 0, terminal.Things("record"))
+	if shown == nil {
+		return c.write(p, out)
+	}
+	read, followed := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		backup.Follow(read, func(records, most int64) { shown.Left(most - records) })
+	}()
+	err := c.write(p, io.MultiWriter(out, followed))
+	followed.Close()
+	<-ended
+	shown.Close()
+	return err
 }
 
 func (c backupCmd) write(p *flags.Process, out io.Writer) error {
