@@ -55,14 +55,20 @@ func main() {
 	}
 	k, err := parser.Parse(argsOrHelp(os.Args[1:]))
 	if err != nil {
-		os.Exit(misused(os.Stderr, err))
+		os.Exit(misused(os.Stderr, err, nil))
+	}
+	if err := checkNames(k); err != nil {
+		os.Exit(misused(os.Stderr, err, k))
 	}
 	p := &flags.Process{Ctx: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Logs: c.Log}
 	cfg := config.Default()
 	_ = c.Set(cfg) // it is valid, or the parser had refused it
 	p.Log = flags.NewLogger(p.Stderr, cfg.Log)
 	err = k.Run(p)
+	_, isMisuse := errors.AsType[*flags.Misuse](err)
 	switch {
+	case isMisuse:
+		os.Exit(misused(os.Stderr, err, k))
 	case err == nil, untilStopped[k.Selected().Name] && errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:
 		fmt.Fprintln(os.Stderr, "helixd:", terminal.Readable(err.Error()))

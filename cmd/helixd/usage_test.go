@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 // An invalid command line gets three lines: what is wrong, the usage, and where there is
@@ -46,7 +48,27 @@ helixd replay --help shows more
 		_, err = k.Parse(strings.Fields(line))
 		require.Error(t, err, line)
 		var said bytes.Buffer
-		require.Equal(t, 2, misused(&said, err))
+		require.Equal(t, 2, misused(&said, err, nil))
 		require.Equal(t, want, said.String(), line)
 	}
+}
+
+// What the command or the daemon finds wrong with a command line gets the same three lines.
+func TestMisusedWhenRun(t *testing.T) {
+	k, err := newParser(new(cli))
+	require.NoError(t, err)
+	parsed, err := k.Parse([]string{"state", "s@1..2"})
+	require.NoError(t, err)
+	require.NoError(t, checkNames(parsed))
+	err = parsed.Run(&flags.Process{Ctx: t.Context()})
+	require.Equal(t, 2, flags.ExitCode(err))
+	var said bytes.Buffer
+	require.Equal(t, 2, misused(&said, err, parsed))
+	require.Equal(t, `helixd: s@1..2 is a stretch of a session; a point is needed, SESSION@N
+usage: helixd state <session> [flags]
+helixd state --help shows more
+`, said.String())
+	parsed, err = k.Parse([]string{"records", ""})
+	require.NoError(t, err)
+	require.EqualError(t, checkNames(parsed), "<session> must not be empty")
 }

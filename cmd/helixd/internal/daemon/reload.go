@@ -67,7 +67,7 @@ func (r *reloader) reload(ctx context.Context) (api.Reloaded, error) {
 
 func (r *reloader) apply(ctx context.Context) (done api.Reloaded, err error) {
 	if r.read == nil {
-		return done, refusedReload(errors.New("there is no configuration to read, or the daemon stops"))
+		return done, refusedReload(errors.New("the daemon has no configuration file, or is shutting down"))
 	}
 	c, agents, err := r.read()
 	if err != nil {

@@ -93,6 +93,22 @@ func (e *exitError) Error() string { return e.text }
 // ExitCode is the code that the process exits with.
 func (e *exitError) ExitCode() int { return e.code }
 
+// Misuse is an invalid command line that the command finds, or the daemon: the parser did
+// not.
+type Misuse struct{ cause error }
+
+// Misused returns an error as one of the command line.
+func Misused(err error) error { return &Misuse{err} }
+
+func (m *Misuse) Error() string { return m.cause.Error() }
+func (m *Misuse) Unwrap() error { return m.cause }
+
+// ExitCode is that of an invalid command line.
+func (m *Misuse) ExitCode() int { return ExitMisused }
+
+// ExitMisused is the exit code of an invalid command line.
+const ExitMisused = 2
+
 // Errors with their own exit codes.
 var (
 	// ErrDamage reports that a verification has run and found damage or a difference.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 // Point is a session as it was at a sequence.
@@ -30,8 +32,12 @@ var (
 func IsPoint(text string) bool { return atSequence.MatchString(text) }
 
 // ParsePoint reads SESSION@N. Without a number it is the head, which an id
-// that itself ends like this needs after it: "a@5@".
+// that itself ends like this needs after it: "a@5@". Its errors are misuse of the command,
+// as those of the other functions here are.
 func ParsePoint(text string) (p Point, err error) {
+	if atSequences.MatchString(text) {
+		return Point{}, flags.Misused(fmt.Errorf("%s is a stretch of a session; a point is needed, SESSION@N", text))
+	}
 	parts := atSequence.FindStringSubmatch(text)
 	if parts == nil {
 		return Point{Session: text}, nil
@@ -86,7 +92,7 @@ func Between(text string) (session string, from, to *uint64, err error) {
 func ParseRange(text string) (from, to *uint64, err error) {
 	parts := sequences.FindStringSubmatch(text)
 	if parts == nil {
-		return nil, nil, fmt.Errorf("%q is neither a range of sequences, A..B, nor a point of a session, SESSION@N", text)
+		return nil, nil, flags.Misused(fmt.Errorf("%q is neither a range of sequences, A..B, nor a point of a session, SESSION@N", text))
 	}
 	if from, err = parseSequence(parts[1]); err != nil {
 		return nil, nil, err
@@ -101,7 +107,7 @@ func parseSequence(text string) (*uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no sequence", text)
+		return nil, flags.Misused(fmt.Errorf("%s is no sequence", text))
 	}
 	return &n, nil
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,6 +25,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -145,9 +147,14 @@ func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, 
 	return s, nil
 }
 
-// Get requests an answer as it is written.
+// Get requests an answer as it is written. Everything in the request is of the command line:
+// if the daemon finds that invalid, it is misused.
 func (s *Source) Get(ctx context.Context, path string, query url.Values) (*remotehttp.Response, error) {
-	return s.Send(ctx, remotehttp.Request{Method: http.MethodGet, Route: path, Query: query, Accept: "*/*"})
+	answer, err := s.Send(ctx, remotehttp.Request{Method: http.MethodGet, Route: path, Query: query, Accept: "*/*"})
+	if refused, ok := errors.AsType[refusal](err); ok && refused.cause.Code == string(api.CodeInvalidRequest) {
+		err = flags.Misused(err)
+	}
+	return answer, err
 }
 
 // Post sends a request as JSON.
@@ -182,6 +189,9 @@ func Explained(err error) error {
 		return bad.error
 	}
 	if lost, ok := errors.AsType[*url.Error](err); ok {
+		if u, bad := url.Parse(lost.URL); bad == nil && errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("no daemon answers at %s://%s (connection refused): start one, such as helixd dev, or name another with --server", u.Scheme, u.Host)
+		}
 		return lost
 	}
 	return err

@@ -37,10 +37,14 @@ func TestProgressIsForTerminals(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "abc", string(text))
 
-	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, as terminals are
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
-	defer device.Close()
-	require.NotNil(t, NewProgress(device, "x", 10, Bytes))
+	defer null.Close()
+	require.Nil(t, NewProgress(null, "x", 10, Bytes))
+	if device, err := os.OpenFile("/dev/zero", os.O_WRONLY, 0); err == nil { // a character device, as terminals are
+		defer device.Close()
+		require.NotNil(t, NewProgress(device, "x", 10, Bytes))
+	}
 
 	synctest.Test(t, func(t *testing.T) {
 		var shown bytes.Buffer

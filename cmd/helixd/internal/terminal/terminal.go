@@ -16,7 +16,11 @@ func IsTerminal(stream any) bool {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // as the standard input of services is
+	return err != nil || !os.SameFile(info, null)
 }
 
 // obeyed reports whether a terminal interprets a character instead of showing it, or does not

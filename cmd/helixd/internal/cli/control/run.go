@@ -75,7 +75,7 @@ func message(p *flags.Process, text string) (string, error) {
 		return text, nil
 	}
 	if terminal.IsTerminal(p.Stdin) {
-		return "", errors.New("give a message: the standard input is a terminal")
+		return "", flags.Misused(errors.New("give a message: the standard input is a terminal"))
 	}
 	raw, err := io.ReadAll(io.LimitReader(p.Stdin, api.MaxBody+1))
 	return strings.TrimSpace(string(raw)), err

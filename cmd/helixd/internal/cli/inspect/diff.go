@@ -26,7 +26,7 @@ type diffCmd struct {
 	source.Flags
 	terminal.ColorFlags
 	widthFlag
-	Session string `arg:"" help:"Session id; or SESSION@A..B; or SESSION@N, a point to compare with another one."`
+	Session string `arg:"" help:"Session id; or SESSION@A..B; or SESSION@N: since then, or a point to compare with another one."`
 	Range   string `arg:"" optional:"" default:".." help:"Sequences A..B, by default from the beginning to the head; or the other point, SESSION@N."`
 	All     bool   `help:"Every change of the state, also where it only keeps accounts."`
 }
@@ -37,7 +37,11 @@ func (c diffCmd) Run(p *flags.Process) error {
 		return compareCmd{Flags: c.Flags, ColorFlags: c.ColorFlags, widthFlag: c.widthFlag, A: c.Session, B: c.Range}.Run(p)
 	}
 	if err == nil && c.Range == whole {
-		c.Session, from, to, err = source.Between(c.Session)
+		if c.Session, from, to, err = source.Between(c.Session); err == nil && from == nil && to == nil {
+			var since source.Point
+			since, err = source.ParsePoint(c.Session)
+			c.Session, from = since.Session, since.At
+		}
 	}
 	if err != nil {
 		return err

@@ -33,6 +33,9 @@ func (c tailCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
+	if after.To != nil {
+		return flags.Misused(fmt.Errorf("%s: tail goes on to the end; helixd replay and records show a stretch", c.Session))
+	}
 	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err

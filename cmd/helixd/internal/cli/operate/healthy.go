@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -20,6 +21,7 @@ type healthyCmd struct {
 	flags.Trust
 	Timeout time.Duration `help:"How long an answer may take." default:"5s"`
 	Wait    time.Duration `help:"Ask again until it is, for as long as this."`
+	JSON    bool          `help:"Print JSON."`
 }
 
 const (
@@ -31,8 +33,7 @@ func (c healthyCmd) Run(p *flags.Process) error {
 	for {
 		err := c.ask(p.Ctx)
 		if err == nil {
-			_, err = fmt.Fprintln(p.Stdout, "ready")
-			return err
+			return terminal.Result(p.Stdout, c.JSON, map[string]bool{"ready": true}, "ready")
 		}
 		if time.Until(deadline) < healthyEvery {
 			return err

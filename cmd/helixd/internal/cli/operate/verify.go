@@ -35,6 +35,17 @@ type verifyCmd struct {
 	JSON     bool     `help:"Print JSON."`
 }
 
+// Validate reports what is to be verified, if that is not said once.
+func (c verifyCmd) Validate() error {
+	switch {
+	case c.Backup != "" && (len(c.Sessions) > 0 || c.DataDir != "" || c.NATS != ""):
+		return errors.New("--backup is verified alone, and as a whole")
+	case c.Backup == "" && c.DataDir == "" && c.NATS == "":
+		return errors.New("--nats or --data-dir is needed, or --backup: the streams themselves are read, not a daemon")
+	}
+	return nil
+}
+
 // Run prints what is found as it is found, and a summary.
 func (c verifyCmd) Run(p *flags.Process) error {
 	out := &findings{w: p.Stdout, json: c.JSON}
@@ -58,8 +69,6 @@ func (c verifyCmd) verify(p *flags.Process, out *findings) error {
 		return c.verifyBackup(p, out)
 	case c.DataDir != "":
 		return c.verifyFolder(p, out)
-	case c.NATS == "":
-		return errors.New("--nats or --data-dir is needed, or --backup: the streams themselves are read, not a daemon")
 	}
 	nc, err := nats.Connect(c.NATS, nats.Name("helixd"), nats.ErrorHandler(settings.IgnoreAsync))
 	if err != nil {
@@ -71,9 +80,6 @@ func (c verifyCmd) verify(p *flags.Process, out *findings) error {
 
 // verifyBackup reads a backup to its end.
 func (c verifyCmd) verifyBackup(p *flags.Process, out *findings) error {
-	if len(c.Sessions) > 0 || c.DataDir != "" || c.NATS != "" {
-		return errors.New("--backup is verified alone, and as a whole")
-	}
 	file, err := os.Open(c.Backup)
 	if err != nil {
 		return err

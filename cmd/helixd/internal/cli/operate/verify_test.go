@@ -186,7 +186,6 @@ func TestVerifyThatCantRun(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing to read":     {nil, "--nats or --data-dir is needed"},
 		"no deployment":       {[]string{"--nats", "nats://127.0.0.1:1"}, "nats: "},
 		"no data":             {[]string{"--data-dir", filepath.Join(dir, "nowhere")}, "holds no JetStream data"},
 		"an id that can't be": {[]string{"", "--data-dir", dir}, "session"},
@@ -197,10 +196,13 @@ func TestVerifyThatCantRun(t *testing.T) {
 		require.Empty(t, out, name)
 	}
 	require.NoDirExists(t, filepath.Join(dir, "nowhere"))
+	out, _, err := runVerify(t, t.Context())
+	require.ErrorContains(t, err, "--nats or --data-dir is needed", "an invalid command line")
+	require.Empty(t, out)
 
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: filepath.Join(dir, "jetstream")})
 	require.NoError(t, err)
-	_, code, err := runVerify(t, t.Context(), "--data-dir", dir)
+	_, code, err := runVerify(t, t.Context(), "--data-dir", dir) // while a server runs on it
 	srv.Stop()
 	require.Equal(t, 1, code)
 	require.ErrorContains(t, err, "in use by another server: stop the daemon, or verify its streams with --nats")
