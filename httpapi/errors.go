@@ -58,7 +58,7 @@ var failures = []failure{
 		return "over the limit of " + e.Limit + "; no run began, and only answers to tool calls were stored", api.QuotaDetail{Quota: e.Limit, Limit: e.Most}
 	}), 429, api.CodeQuotaExceeded},
 	{is(quota.ErrNoTenant, "the session has no tenant, and the caller's tenant has limits; a fork of the session has the caller's tenant", nil), 403, api.CodeUnauthorized},
-	{is(errNoRoute, "there is no such route", nil), 404, api.CodeNotFound},
+	{is(errNoRoute, "there is no such route; GET /openapi.json describes all", nil), 404, api.CodeNotFound},
 	{is(errMethod, "the method is not allowed here", nil), 405, api.CodeMethodNotAllowed},
 	{is(web.ErrLengthRequired, "a Content-Length is required", nil), 411, api.CodeLengthRequired},
 	{as(func(e *web.SizeError) (string, any) {

@@ -296,6 +296,14 @@ func (s *Server) serve(w *web.Tracker, r *http.Request, rt route, name string) e
 	return rt.handle(s, w, req)
 }
 
+// knownParams says which parameters a route has.
+func knownParams(known []string) string {
+	if len(known) == 0 {
+		return "it has none"
+	}
+	return "known are " + strings.Join(known, ", ")
+}
+
 // checkParams returns an error for a parameter that the route would ignore: the answer to
 // a different question is worse than none. Public pages, and POST routes without
 // parameters, accept any, since proxies may add some.
@@ -306,7 +314,7 @@ func (rt route) checkParams(q web.Query) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Values)) {
 		if !slices.Contains(known, name) {
-			return web.Invalid(name, "is not a parameter of this route")
+			return web.Invalid(name, "is not a parameter of this route; "+knownParams(known))
 		}
 	}
 	return nil

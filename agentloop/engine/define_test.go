@@ -31,7 +31,7 @@ func TestWhatIsRefusedAtDefinition(t *testing.T) {
 		"tools.t: nothing to execute":                                with(agentloop.Tool{Name: "t"}),
 		"tools.t: is given twice":                                    with(agentloop.Tool{Name: "t", Execute: run}, agentloop.Tool{Name: "t", Client: true}),
 		"are reserved":                                               with(agentloop.Tool{Name: "subagent__x", Execute: run}),
-		"subAgents[0]: must be one of the agents":                    {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "nobody"}}},
+		"subAgents[0]: must be one of the agents: a, helper":         {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "nobody"}}},
 		"subAgents[0]: agent a needs an outputSchema":                {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "a"}}},
 		"persistentAgents[0].mode: must be blocking or non-blocking": {Name: "a", Model: said, PersistentAgents: []agentloop.PersistentAgent{{Agent: "helper", Mode: "sometimes"}}},
 		"remoteAgents.r: no transport":                               {Name: "a", Model: said, RemoteAgents: []agentloop.RemoteAgent{{Name: "r", AgentType: "x", Timeout: 1}}},
@@ -54,7 +54,7 @@ func TestAllFaultsAreReported(t *testing.T) {
 	})
 	require.EqualError(t, err, `agentloop: agent "b": model: must be given
 agentloop: agent "b": inputSchema: must be a JSON Schema, a mapping
-agentloop: agent "b": subAgents[0]: must be one of the agents
+agentloop: agent "b": subAgents[0]: must be one of the agents: a c, b
 agentloop: agent "a c": the name must match [a-zA-Z0-9_-]{1,64}
 agentloop: agent "a c": tools.t: nothing to execute`)
 	require.ErrorIs(t, err, agentloop.ErrUnknownAgent)

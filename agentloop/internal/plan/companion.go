@@ -49,7 +49,7 @@ func (d *Agent) linkPersistent(agents map[string]*Agent) {
 		at := fmt.Sprintf("persistentAgents[%d]", i)
 		child := agents[p.Agent]
 		if child == nil {
-			d.refuseUnknown(at + ".agent")
+			d.refuseUnknown(at+".agent", agents)
 		}
 		if d.Persistent[p.Agent].Agent != "" {
 			d.refuse(at+".agent", twice)

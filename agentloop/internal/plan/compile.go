@@ -3,6 +3,9 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop"
 )
@@ -34,7 +37,6 @@ func Compile(agents []agentloop.Agent) (map[string]*Agent, error) {
 const (
 	nameRule = "the name must match [a-zA-Z0-9_-]{1,64}"
 	twice    = "is given twice"
-	unknown  = "must be one of the agents"
 )
 
 // refuse reports a fault of the agent.
@@ -42,7 +44,8 @@ func (d *Agent) refuse(path, format string, args ...any) {
 	d.faults = append(d.faults, &agentloop.AgentError{Agent: d.Name, Path: path, Problem: fmt.Sprintf(format, args...)})
 }
 
-// refuseUnknown reports a name that no agent has.
-func (d *Agent) refuseUnknown(path string) {
-	d.faults = append(d.faults, &agentloop.AgentError{Agent: d.Name, Path: path, Problem: unknown, Cause: agentloop.ErrUnknownAgent})
+// refuseUnknown reports a name that none of the agents has.
+func (d *Agent) refuseUnknown(path string, agents map[string]*Agent) {
+	problem := "must be one of the agents: " + strings.Join(slices.Sorted(maps.Keys(agents)), ", ")
+	d.faults = append(d.faults, &agentloop.AgentError{Agent: d.Name, Path: path, Problem: problem, Cause: agentloop.ErrUnknownAgent})
 }

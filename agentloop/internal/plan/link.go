@@ -33,7 +33,7 @@ func (d *Agent) link(agents map[string]*Agent) {
 		}
 		d.checkChildName(at, sub.Agent)
 		if child == nil {
-			d.refuseUnknown(at)
+			d.refuseUnknown(at, agents)
 			continue
 		}
 		if child.OutputSchema == nil {

@@ -87,7 +87,7 @@ func (d *decoder) structure(v reflect.Value, n *node, path string) {
 		}
 		d.config.setOrigin(keyPath, origin{d.file, p.line})
 		if !ok {
-			d.fail(p.value, keyPath, "unknown key")
+			d.fail(p.value, keyPath, "unknown key; known are "+strings.Join(keysOf(v), ", "))
 			continue
 		}
 		d.decode(field, p.value, keyPath)
@@ -170,6 +170,16 @@ func fieldOf(v reflect.Value, key string) (reflect.Value, bool) {
 		}
 	}
 	return reflect.Value{}, false
+}
+
+// keysOf are the keys of a struct's fields, in their order.
+func keysOf(v reflect.Value) (keys []string) {
+	for field := range v.Fields() {
+		if key := keyOf(field); key != "" && key != "-" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // keyOf is a field's key; unexported fields have none, and no key is empty.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -23,14 +24,19 @@ func model(keys string) string { return "agents:\n  a:\n    model: {" + keys + "
 // longName is a good name, but for a sub-agent.
 var longName = strings.Repeat("n", 55)
 
+// unknown is what is said of a key that the section T does not have.
+func unknown[T any]() string {
+	return "unknown key; known are " + strings.Join(keysOf(reflect.ValueOf(*new(T))), ", ")
+}
+
 var badFiles = []struct{ name, text, want string }{
 	{"syntax", "listen: 'sk-secret\n", "helix.yaml:1: could not find end character of single-quoted text"},
 	{"two documents", "listen: a:1\n---\nlisten: b:2\n", "helix.yaml:3: only one document is allowed"},
 	{"not a mapping", "- a\n", "helix.yaml:1: must be a mapping"},
-	{"unknown key", "listen: a:1\nlistenn: a:1\n", "helix.yaml:2: listenn: unknown key"},
-	{"unknown nested key", agent("    foo:\n"), "helix.yaml:4: agents.a.foo: unknown key"},
-	{"other case", "Listen: a:1\n", "helix.yaml:1: Listen: unknown key"},
-	{"empty key", "'': 1\n", "helix.yaml:1: unknown key"},
+	{"unknown key", "listen: a:1\nlistenn: a:1\n", "helix.yaml:2: listenn: " + unknown[Config]()},
+	{"unknown nested key", agent("    foo:\n"), "helix.yaml:4: agents.a.foo: " + unknown[Agent]()},
+	{"other case", "Listen: a:1\n", "helix.yaml:1: Listen: " + unknown[Config]()},
+	{"empty key", "'': 1\n", "helix.yaml:1: " + unknown[Config]()},
 	{"duplicate", "nats:\n  user: a\n  user: b\n", "helix.yaml:3: nats.user: duplicate key"},
 	{"duplicate in JSON", agent("    initialState:\n      x: 1\n      x: 2\n"), "helix.yaml:6: agents.a.initialState.x: duplicate key"},
 	{"key no string", agent("    initialState: {1: x}\n"), "helix.yaml:4: agents.a.initialState: keys must be strings"},
@@ -82,11 +88,11 @@ var badFiles = []struct{ name, text, want string }{
 	{"null approval", tool("        requireApproval:\n"), "helix.yaml:7: agents.a.tools.t.requireApproval: has no value"},
 	{"unknown operation", "auth:\n  tokens:\n    - token: x\n      operations:\n        - chat*\n        - Status\n", "helix.yaml:6: auth.tokens[0].operations[1]: matches no operation"},
 	{"token with a space", "auth:\n  tokens:\n    - token: 'x '\n", "helix.yaml:3: auth.tokens[0].token: must not have spaces or control characters"},
-	{"default agent", "chat: {defaultAgent: b}\n" + agent(""), "helix.yaml:1: chat.defaultAgent: must be one of the agents"},
+	{"default agent", "chat: {defaultAgent: b}\n" + agent(""), "helix.yaml:1: chat.defaultAgent: must be one of the agents: a"},
 
 	{"agent name", "agents:\n  'a b':\n    model: {provider: openai, name: m}\n", "helix.yaml:2: agents.a b: the name must match [a-zA-Z0-9_-]{1,64}"},
 	{"no model", "agents:\n  a:\n", "helix.yaml:2: agents.a.model: needs a provider"},
-	{"model typo", "agents:\n  a: {modell: x}\n", "helix.yaml:2: agents.a.modell: unknown key\nhelix.yaml:2: agents.a.model: needs a provider"},
+	{"model typo", "agents:\n  a: {modell: x}\n", "helix.yaml:2: agents.a.modell: " + unknown[Agent]() + "\nhelix.yaml:2: agents.a.model: needs a provider"},
 	{"no provider", model("name: m"), "helix.yaml:3: agents.a.model: needs a provider"},
 	{"empty provider", model("provider: ''"), "helix.yaml:3: agents.a.model.provider: needs a provider"},
 	{"provider", model("provider: acme, name: m"), "helix.yaml:3: agents.a.model.provider: must be anthropic, openai, openai-responses or scripted"},
@@ -122,15 +128,15 @@ var badFiles = []struct{ name, text, want string }{
 	{"steps", agent("    maxSteps: 0\n"), "helix.yaml:4: agents.a.maxSteps: must be at least 1"},
 	{"initial state", agent("    initialState: [1]\n"), "helix.yaml:4: agents.a.initialState: must be a mapping"},
 	{"output schema", agent("    outputSchema: object\n"), "helix.yaml:4: agents.a.outputSchema: must be a JSON Schema, a mapping"},
-	{"sub-agent", agent("    subAgents:\n      - b\n"), "helix.yaml:5: agents.a.subAgents[0]: must be one of the agents"},
-	{"persistent agent", agent("    persistentAgents: [{agent: b, mode: x}]\n"), "helix.yaml:4: agents.a.persistentAgents[0].agent: must be one of the agents\nhelix.yaml:4: agents.a.persistentAgents[0].mode: must be blocking or non-blocking"},
+	{"sub-agent", agent("    subAgents:\n      - b\n"), "helix.yaml:5: agents.a.subAgents[0]: must be one of the agents: a"},
+	{"persistent agent", agent("    persistentAgents: [{agent: b, mode: x}]\n"), "helix.yaml:4: agents.a.persistentAgents[0].agent: must be one of the agents: a\nhelix.yaml:4: agents.a.persistentAgents[0].mode: must be blocking or non-blocking"},
 	{"sub-agent without output", agent("    subAgents: [b]\n  b:\n    model: {provider: openai, name: m}\n"), "helix.yaml:4: agents.a.subAgents[0]: agent b needs an outputSchema: it is what the call returns"},
 	{"sub-agent twice", agent("    outputSchema: {type: object}\n    subAgents: [a, a]\n    remoteAgents: {a: {url: 'http://h', agentType: x}}\n"), "helix.yaml:5: agents.a.subAgents[1]: is given twice\nhelix.yaml:6: agents.a.remoteAgents.a: is one of subAgents, too"},
 	{"sub-agent name", "agents:\n  " + longName + ":\n    model: {provider: openai, name: m}\n    outputSchema: {type: object}\n    subAgents: [" + longName + "]\n", "helix.yaml:5: agents." + longName + ".subAgents[0]: the name of a sub-agent has at most 54 characters"},
 	{"persistent agent twice", agent("    persistentAgents:\n      - {agent: a}\n      - {agent: a}\n"), "helix.yaml:6: agents.a.persistentAgents[1].agent: is given twice"},
 	{"remote agent of nothing", agent("    remoteAgents:\n      b:\n"), "helix.yaml:5: agents.a.remoteAgents.b.url: must be an absolute http or https URL\nhelix.yaml:5: agents.a.remoteAgents.b.agentType: must not be empty"},
 	{"remote agent", agent("    remoteAgents:\n      'b c':\n        url: /x\n        agentType: b\n        timeout: 0s\n        headers: {'a b': \"x\\ny\"}\n        inputSchema: {}\n        outputSchema: 7\n"), "helix.yaml:5: agents.a.remoteAgents.b c: the name must match [a-zA-Z0-9_-]{1,64}\nhelix.yaml:6: agents.a.remoteAgents.b c.url: must be an absolute http or https URL\nhelix.yaml:8: agents.a.remoteAgents.b c.timeout: must be greater than 0\nhelix.yaml:9: agents.a.remoteAgents.b c.headers.a b: not an HTTP header's name\nhelix.yaml:9: agents.a.remoteAgents.b c.headers.a b: must not contain control characters\nhelix.yaml:10: agents.a.remoteAgents.b c.inputSchema: must have type: object\nhelix.yaml:11: agents.a.remoteAgents.b c.outputSchema: must be a JSON Schema, a mapping"},
-	{"sub-agent typo", agent("    outputSchema: {type: object}\n    subAgents:\n      - {agnt: a}\n"), "helix.yaml:6: agents.a.subAgents[0].agnt: unknown key"},
+	{"sub-agent typo", agent("    outputSchema: {type: object}\n    subAgents:\n      - {agnt: a}\n"), "helix.yaml:6: agents.a.subAgents[0].agnt: unknown key; known are agent, description, timeout"},
 	{"sub-agent number", agent("    subAgents: [7]\n"), "helix.yaml:4: agents.a.subAgents[0]: must be a mapping"},
 	{"sub-agent timeout", agent("    outputSchema: {type: object}\n    subAgents: [{agent: a, timeout: -1s}]\n"), "helix.yaml:5: agents.a.subAgents[0].timeout: must not be negative; 0s is none"},
 	{"remote retries", agent("    remoteAgents:\n      b: {url: 'http://h', agentType: b, maxRetries: -1, retryBaseDelay: 0s, streamRetries: 51, streamRetryBase: 0s, idleTimeout: 0s, headers: {A: x}, headerFiles: {A: f, B: ''}}\n"), "helix.yaml:5: agents.a.remoteAgents.b.headerFiles.A: is one of headers, too\nhelix.yaml:5: agents.a.remoteAgents.b.headerFiles.B: must be a file's path, not its content\nhelix.yaml:5: agents.a.remoteAgents.b.maxRetries: must not be negative\nhelix.yaml:5: agents.a.remoteAgents.b.retryBaseDelay: must be greater than 0\nhelix.yaml:5: agents.a.remoteAgents.b.streamRetries: must be from 0 to 50\nhelix.yaml:5: agents.a.remoteAgents.b.streamRetryBase: must be greater than 0\nhelix.yaml:5: agents.a.remoteAgents.b.idleTimeout: must be greater than 0"},
@@ -143,7 +149,7 @@ var badFiles = []struct{ name, text, want string }{
 	{"tool name", agent("    tools: {a.b: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.a.b: the name must match [a-zA-Z0-9_-]{1,64}"},
 	{"reserved tool", agent("    tools: {__finish__: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.__finish__: names that begin with __, subagent__ or companion__ are reserved"},
 	{"tool of nothing", agent("    tools: {t: {description: x}}\n"), "helix.yaml:4: agents.a.tools.t: needs either http or client"},
-	{"tool typo", agent("    tools: {t: {htp: x}}\n"), "helix.yaml:4: agents.a.tools.t.htp: unknown key"},
+	{"tool typo", agent("    tools: {t: {htp: x}}\n"), "helix.yaml:4: agents.a.tools.t.htp: " + unknown[Tool]()},
 	{"http and client", tool("        client: true\n"), "helix.yaml:5: agents.a.tools.t: can't have both http and client"},
 	{"tool url", agent("    tools:\n      t:\n        http: {url: 'ftp://h'}\n"), "helix.yaml:6: agents.a.tools.t.http.url: must be an absolute http or https URL"},
 	{"header name", agent("    tools:\n      t:\n        http: {url: 'http://h', headers: {'a b': x}}\n"), "helix.yaml:6: agents.a.tools.t.http.headers.a b: not an HTTP header's name"},
@@ -157,7 +163,7 @@ var badFiles = []struct{ name, text, want string }{
 	{"output of no client", tool("        outputSchema: {type: object}\n"), "helix.yaml:7: agents.a.tools.t.outputSchema: is for client tools: it is what a client's result must fit"},
 	{"client timeout", agent("    tools:\n      t:\n        client: true\n        timeout: -1s\n"), "helix.yaml:7: agents.a.tools.t.timeout: must not be negative; 0s is none"},
 
-	{"all at once, in order", agent("    maxSteps: 0\nlisten: x\nfoo: 1\n"), "helix.yaml:4: agents.a.maxSteps: must be at least 1\nhelix.yaml:5: listen: must be host:port\nhelix.yaml:6: foo: unknown key"},
+	{"all at once, in order", agent("    maxSteps: 0\nlisten: x\nfoo: 1\n"), "helix.yaml:4: agents.a.maxSteps: must be at least 1\nhelix.yaml:5: listen: must be host:port\nhelix.yaml:6: foo: " + unknown[Config]()},
 	{"no follow-ups", agent("    tools: {t: {http: {url: env:NOPE}}}\n"), "helix.yaml:4: agents.a.tools.t.http.url: environment variable NOPE is not set"},
 }
 

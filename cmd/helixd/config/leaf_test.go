@@ -125,7 +125,7 @@ func TestDefaultAgentWithoutFile(t *testing.T) {
 	a := NewAgent()
 	a.Model = Model{Provider: ProviderScripted, Script: []Turn{{Text: "Hi."}}}
 	c.Agents = map[string]Agent{"other": a}
-	assert.EqualError(t, c.Validate(), "HELIX_CHAT_DEFAULT_AGENT: chat.defaultAgent: must be one of the agents")
+	assert.EqualError(t, c.Validate(), "HELIX_CHAT_DEFAULT_AGENT: chat.defaultAgent: must be one of the agents: other")
 	c.Agents["demo"] = a
 	assert.NoError(t, c.Validate())
 }

@@ -48,7 +48,7 @@ var badOperations = []struct{ name, text, want string }{
 	{"format", "log:\n  format: xml\n", "helix.yaml:2: log.format: must be text or json"},
 	{"read models", "readModels:\n  enabled: 1\n  file: \"a\\nb\"\n", "helix.yaml:2: readModels.enabled: must be true or false\nhelix.yaml:3: readModels.file: must be a file's path, not its content"},
 	{"prices", "prices:\n  m.1: {input: -1}\n  m.2: {output: free}\n  m.3: {reasoning: -2, cached: 1}\n", "helix.yaml:2: prices.m.1.input: must be a number from 0 on\n" +
-		"helix.yaml:3: prices.m.2.output: must be a number\nhelix.yaml:4: prices.m.3.cached: unknown key\nhelix.yaml:4: prices.m.3.reasoning: must be a number from 0 on"},
+		"helix.yaml:3: prices.m.2.output: must be a number\nhelix.yaml:4: prices.m.3.cached: " + unknown[Price]() + "\nhelix.yaml:4: prices.m.3.reasoning: must be a number from 0 on"},
 	{"endless price", "prices: {m: {input: 'env:INF'}}\n", "helix.yaml:1: prices.m.input: must be a number from 0 on"},
 	{"endpoint", "tracing:\n  endpoint: 'collector:4318'\n", "helix.yaml:2: tracing.endpoint: must be an absolute http or https URL"},
 	{"tracing headers", "tracing: {headers: {'a b': x}}\n", "helix.yaml:1: tracing.headers.a b: not an HTTP header's name"},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
@@ -73,7 +74,11 @@ func (k *checker) checkServer() {
 	k.checkChat()
 	if c.Chat.DefaultAgent != "" && (c.file != "" || len(c.Agents) > 0) {
 		_, ok := c.Agents[c.Chat.DefaultAgent]
-		k.require(ok, "chat.defaultAgent", "must be one of the agents")
+		known := "there are none"
+		if len(c.Agents) > 0 {
+			known = strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", ")
+		}
+		k.require(ok, "chat.defaultAgent", "must be one of the agents: "+known)
 	}
 }
 

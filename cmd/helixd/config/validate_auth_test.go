@@ -25,7 +25,7 @@ func TestJWT(t *testing.T) {
 		"content":     {goodKeys, "{jwksFile: 'file:keys.json'}", key + "must be a file's path, not its content"},
 		"without":     {"", "{issuer: x}", "helix.yaml:2: auth.jwt: needs a jwksFile or a jwksUrl"},
 		"empty claim": {goodKeys, "{jwksFile: keys.json, sessionsClaim: ''}", "helix.yaml:2: auth.jwt.sessionsClaim: must not be empty"},
-		"typo":        {"", "{jwks: x}", "helix.yaml:2: auth.jwt.jwks: unknown key"},
+		"typo":        {"", "{jwks: x}", "helix.yaml:2: auth.jwt.jwks: " + unknown[JWT]()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

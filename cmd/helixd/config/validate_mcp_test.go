@@ -45,7 +45,7 @@ func TestBadMCP(t *testing.T) {
 		"same name":     {"      - {name: a, command: [x]}\n      - {name: a, url: 'http://h'}\n", "helix.yaml:6: agents.a.mcp[1].name: another of the agent's servers has the name"},
 		"neither":       {"      - {name: a}\n", "helix.yaml:5: agents.a.mcp[0]: needs either command or url"},
 		"both":          {"      - {name: a, command: [x], url: 'http://h'}\n", "helix.yaml:5: agents.a.mcp[0]: needs either command or url"},
-		"misspelt":      {"      - {name: a, comand: [x]}\n", "helix.yaml:5: agents.a.mcp[0].comand: unknown key"},
+		"misspelt":      {"      - {name: a, comand: [x]}\n", "helix.yaml:5: agents.a.mcp[0].comand: " + unknown[MCPServer]()},
 		"no program":    {"      - {name: a, command: ['']}\n", "helix.yaml:5: agents.a.mcp[0].command: must not be empty"},
 		"url":           {"      - {name: a, url: /mcp}\n", "helix.yaml:5: agents.a.mcp[0].url: must be an absolute http or https URL"},
 		"env of a url":  {"      - {name: a, url: 'http://h', env: {A: x}}\n", "helix.yaml:5: agents.a.mcp[0].env: is for a command only"},
