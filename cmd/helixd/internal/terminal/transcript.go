@@ -275,7 +275,11 @@ func (t *Transcript) lifecycle(seq uint64, c eventlog.Chunk, line func(s Style, 
 	case *eventlog.StreamResync:
 		clear(t.told)
 		if t.talk {
-			line(Yellow, "discarded", fmt.Sprintf("what came after %d (%s)", c.FromSequence, c.Reason))
+			text := fmt.Sprintf("the output after %d (%s)", c.FromSequence, c.Reason)
+			if c.Reason == eventlog.ResyncCrashRecovery {
+				text = fmt.Sprintf("the output since the last step (%s): the run generates it again", c.Reason)
+			}
+			line(Yellow, "discarded", text)
 			break
 		}
 		line(Yellow, "resync", string(c.Reason)+":", fmt.Sprintf("of what came after %d some was truncated; %d messages are left", c.FromSequence, c.MessageCount))
