@@ -20,6 +20,7 @@ help: ## list the commands
 
 .PHONY: run
 run: ## start a development server with demo agents
+	@echo "The first build takes two to three minutes: NATS and SQLite are compiled with it."
 	go run ./cmd/helixd dev
 
 .PHONY: test
@@ -43,6 +44,12 @@ ci: ## run everything that continuous integration runs
 .PHONY: docs
 docs: ## run every command of the documentation (needs curl, jq)
 	HELIX_DOCS=1 go test -count=1 -run 'TestDocs$$' -timeout 10m ./integration
+
+.PHONY: hour
+hour: ## a newcomer's first hour, from a release (needs curl, jq, node, npm, chromium)
+	cmd/helixd/packaging/release $(DIST) $(shell go env GOOS)/$(shell go env GOARCH)
+	cd integration/readme && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_RELEASE=$(abspath $(DIST)) go test -count=1 -v -run TestFirstHour -timeout 10m ./integration
 
 .PHONY: js
 js: ## build the web client's npm tarball into DIST (needs node, npm)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,32 @@ func readDocs(t *testing.T) []docs.Page {
 	return out
 }
 
+// environment is for pages whose helixd is in a folder. A page builds with what is
+// here, by the commands that it shows.
+func environment(t *testing.T, folder string) []string {
+	t.Helper()
+	repository, err := filepath.Abs("..")
+	require.NoError(t, err)
+	env := append(os.Environ(), "PATH="+folder+string(filepath.ListSeparator)+os.Getenv("PATH"), "REPOSITORY="+repository, "GOFLAGS=", "GOPROXY=off")
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
+		value, err := exec.Command("go", "env", name).Output()
+		require.NoError(t, err)
+		env = append(env, name+"="+strings.TrimSpace(string(value)))
+	}
+	return env
+}
+
+// runPage does what a page says, in a folder.
+func runPage(t *testing.T, page docs.Page, dir string, isolated bool, env []string) {
+	t.Helper()
+	shell, err := docs.StartShell(t.Context(), dir, append(slices.Clip(env), "HOME="+dir), isolated)
+	require.NoError(t, err)
+	defer shell.Close()
+	timer := time.AfterFunc(4*time.Minute, shell.Close) // a command that hangs ends the page
+	defer timer.Stop()
+	require.NoError(t, docs.Run(page, dir, shell))
+}
+
 // TestDocs does what each page of the documentation says, command by command,
 // in an empty folder.
 func TestDocs(t *testing.T) {
@@ -55,15 +82,8 @@ func TestDocs(t *testing.T) {
 	}
 	path, err := binary()
 	require.NoError(t, err)
-	repository, err := filepath.Abs("..")
-	require.NoError(t, err)
 	isolated := docs.Isolated()
-	caches := []string{"GOFLAGS=", "GOPROXY=off"} // a page builds with what is here, by the commands that it shows
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
-		value, err := exec.Command("go", "env", name).Output()
-		require.NoError(t, err)
-		caches = append(caches, name+"="+strings.TrimSpace(string(value)))
-	}
+	env := environment(t, filepath.Dir(path))
 	t.Logf("a separate network for each page: %v", isolated)
 	skipped, ran := 0, 0
 	for _, page := range readDocs(t) {
@@ -79,18 +99,7 @@ func TestDocs(t *testing.T) {
 			if isolated {
 				t.Parallel() // each waits more than it computes
 			}
-			dir := t.TempDir()
-			env := append(os.Environ(), "PATH="+filepath.Dir(path)+string(filepath.ListSeparator)+os.Getenv("PATH"),
-				"HOME="+dir, "REPOSITORY="+repository)
-			env = append(env, caches...)
-			shell, err := docs.StartShell(t.Context(), dir, env, isolated)
-			require.NoError(t, err)
-			defer shell.Close()
-			timer := time.AfterFunc(4*time.Minute, shell.Close) // a command that hangs ends the page
-			defer timer.Stop()
-			if err := docs.Run(page, dir, shell); err != nil {
-				t.Error(err)
-			}
+			runPage(t, page, t.TempDir(), isolated, env)
 		})
 	}
 	t.Logf("%d commands, %d blocks are not run", ran, skipped)

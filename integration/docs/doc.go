@@ -12,7 +12,9 @@
 //     that name in the page's folder.
 //
 // Other blocks are to be read only. A block after <!-- not run: why --> is not
-// run either, and counted.
+// run either, and counted. A console block after <!-- in another terminal --> has
+// commands that go on, such as a daemon: the page goes on when they have printed
+// what it shows.
 //
 // Each page has its own folder with nothing in it, and where the system
 // lets it its own network, so that the ports it names are free. What its

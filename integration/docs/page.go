@@ -19,6 +19,7 @@ type Block struct {
 	File     string // its name, if it is a file
 	Text     string
 	NotRun   string // why it is not run; empty: it is
+	Stays    bool   // its commands run in another terminal, and go on
 }
 
 // Command is a line for the shell.
@@ -33,25 +34,32 @@ type Command struct {
 
 var notRun = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
 
+// stays marks a block whose commands run in another terminal.
+const stays = "<!-- in another terminal -->"
+
 // Parse reads a page. It fails at a fence that is not closed.
 func Parse(name, text string) (Page, error) {
 	page := Page{Name: name}
 	lines := strings.Split(text, "\n")
-	reason := ""
+	reason, terminal := "", false
 	for i := 0; i < len(lines); i++ {
 		if found := notRun.FindStringSubmatch(lines[i]); found != nil {
 			reason = found[1]
 			continue
 		}
+		if lines[i] == stays {
+			terminal = true
+			continue
+		}
 		info, ok := strings.CutPrefix(lines[i], "```")
 		if !ok {
 			if lines[i] != "" {
-				reason = ""
+				reason, terminal = "", false
 			}
 			continue
 		}
-		block := Block{Line: i + 2, NotRun: reason}
-		reason = ""
+		block := Block{Line: i + 2, NotRun: reason, Stays: terminal}
+		reason, terminal = "", false
 		block.Language, block.File, _ = strings.Cut(info, " ")
 		start := i + 1
 		for i++; i < len(lines) && lines[i] != "```"; i++ {

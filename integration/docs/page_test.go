@@ -49,6 +49,7 @@ func TestPagesFail(t *testing.T) {
 		"good":           {"```txt f\nhello\n```\n```sh\nx=$(cat f)\n```\n```console\n$ echo $x\nhello\n```\n", ""},
 		"sh fails":       {"```sh\nfalse\ntouch went-on\n```\n", "p.md:2: the command failed: exit code 1"},
 		"console fails":  {"```console\n$ exit 3\n```\n", "p.md:2"},
+		"stays":          {"<!-- in another terminal -->\n```console\n$ echo up; sleep 100\nup\n```\n```console\n$ jobs | wc -l\n1\n```\n", ""},
 		"another output": {"```console\n$ echo a\nb\n```\n", "printed\n    a\nnot\n    b"},
 	} {
 		t.Run(name, func(t *testing.T) {

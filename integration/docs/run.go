@@ -29,7 +29,11 @@ func Run(page Page, dir string, shell *Shell) error {
 			if block.Language == "sh" { // its first command that fails ends the shell, which tells the code
 				text = "trap 'printf \"\\036%d\\036\" $?' EXIT\nset -e\n" + text + "set +e\ntrap - EXIT"
 			}
-			output, err := shell.Run(text)
+			run := shell.Run
+			if block.Stays {
+				run = func(text string) (string, error) { return shell.stay(text, c.Output) }
+			}
+			output, err := run(text)
 			if err != nil {
 				return fmt.Errorf("%s:%d: %w\n%s%s", page.Name, c.Line, err, c.Text, indent(output))
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -90,6 +91,26 @@ func (s *Shell) Run(command string) (output string, err error) {
 		return output, fmt.Errorf("%w: exit code %s", ErrFailed, strings.TrimSuffix(code, mark))
 	}
 	return output, nil
+}
+
+// stay starts a command that goes on until [Shell.Close]. It returns what the
+// command has written as soon as that is what a page shows, or within a minute.
+func (s *Shell) stay(command, shown string) (output string, err error) {
+	file, err := os.CreateTemp("", "terminal")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if _, err := s.Run(fmt.Sprintf("(%s\n) </dev/null >%s 2>&1 &", command, file.Name())); err != nil {
+		return "", err
+	}
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		written, err := os.ReadFile(file.Name())
+		if err != nil || Matches(shown, string(written)) || time.Since(began) > time.Minute {
+			return string(written), err
+		}
+	}
 }
 
 // kill ends the shell and what it started: all of its process group.

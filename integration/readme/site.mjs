@@ -15,7 +15,7 @@ createRoot(document.getElementById('root')!).render(<StrictMode><Page /></Strict
 async function bundle(source) {
   const { outputFiles } = await esbuild.build({
     stdin: { contents: source + mount, loader: 'tsx', resolveDir: import.meta.dirname },
-    alias: { '@helixd/client': path.join(import.meta.dirname, '../../httpapi/js/src/index.ts') },
+    alias: { '@helixd/client': process.env.HELIX_CLIENT ?? path.join(import.meta.dirname, '../../httpapi/js/src/index.ts') },
     bundle: true, write: false, format: 'esm', jsx: 'automatic', define: { 'process.env.NODE_ENV': '"development"' },
   });
   return outputFiles[0].text;
