@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,6 +78,66 @@ func TestAMessageThatMeetsTheEndOfTheRunIsAnswered(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, ends)
+		})
+	}
+}
+
+// appends is a log that notes the types of what is appended together.
+type appends struct {
+	eventlog.Log
+	mu    sync.Mutex
+	types [][]string
+}
+
+func (a *appends) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	last, err := a.Log.Append(ctx, session, expected, entries)
+	var types []string
+	for _, e := range entries {
+		types = append(types, e.Type)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		a.types = append(a.types, types)
+	}
+	return last, err
+}
+
+// with returns the types of the appends with a record of a type.
+func (a *appends) with(typ string) [][]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(a.types), func(types []string) bool { return !slices.Contains(types, typ) })
+}
+
+// The end of a step, and of a run, is in the append of the result or the answer that it
+// follows from: each append waits for the disk. Hooks see one decision after the other.
+func TestAStepEndsInTheAppendOfItsLastRecord(t *testing.T) {
+	look := agentloop.NewTool("look", "Looks.", func(context.Context, *agentloop.Call, struct{}) (string, error) { return "seen", nil })
+	m := func() model.Model { return script(call("look", "{}"), scripted.Turn{Text: "Done."}) }
+	end := []string{"step_end", "step_committed", "checkpoint_created"}
+	for _, tc := range []struct {
+		name  string
+		agent agentloop.Agent
+		ends  [][]string // of the steps
+		ended []string   // of the run
+	}{
+		{"one append", agentloop.Agent{Name: "a", Model: m(), Tools: []agentloop.Tool{look}}, [][]string{
+			append([]string{"tool_result", "tool_end"}, end...),
+			append(append([]string{"model_turn"}, end...), "run_ended", "stream_end"),
+		}, append(append([]string{"model_turn"}, end...), "run_ended", "stream_end")},
+		{"hooks", agentloop.Agent{Name: "a", Model: m(), Tools: []agentloop.Tool{look}, Hooks: &agentloop.Hooks{
+			AfterTool: func(context.Context, *agentloop.HookContext, agentloop.AfterToolPayload) {},
+		}}, [][]string{end, end}, []string{"run_ended", "stream_end"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			log := &appends{Log: memory.New()}
+			g := newRigOn(t, log, tc.agent)
+			g.start("s", "a", "go")
+			require.Equal(t, eventlog.RunCompleted, g.ended("s").CurrentRun().Status)
+			g.loop.Stop()
+			require.Equal(t, tc.ends, log.with("step_committed"))
+			require.Equal(t, [][]string{tc.ended}, log.with("run_ended"))
 		})
 	}
 }

@@ -169,7 +169,7 @@ func (a *modelAnswer) commit(ctx context.Context, f record.Draft) error {
 	if a.excess {
 		return a.r.modelFailed(ctx, decide.CallModel{StepID: a.stepID, Step: a.step}, errExcess)
 	}
-	return a.put(ctx, a.r.append, f)
+	return a.put(ctx, a.r.appendOn, f)
 }
 
 // put begins the step with the first thing that there is to say: a call that

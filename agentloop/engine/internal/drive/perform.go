@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
@@ -32,8 +33,74 @@ func (t *task) truncate(ctx context.Context, e decide.Truncate) error {
 	return t.append(ctx, append(facts, t.chunk(resync))...)
 }
 
-// commitStep makes a step final and marks a checkpoint of the state so far.
-func (t *task) commitStep(ctx context.Context, e decide.CommitStep) error {
+// appendOn appends facts and, in the same append, the end of the step or of the run that
+// the driver would decide on next: each append waits for the disk. If they can't be appended
+// together, because another writer was faster or they are too large, the facts are appended
+// alone, and the driver decides.
+func (t *task) appendOn(ctx context.Context, facts ...record.Draft) error {
+	if more, still := t.foresee(facts); len(more) > 0 {
+		err := t.appendIf(ctx, still, slices.Concat(facts, more)...)
+		if !errors.Is(err, eventlog.ErrStale) && !errors.Is(err, eventlog.ErrTooLarge) {
+			return err
+		}
+	}
+	return t.append(ctx, facts...)
+}
+
+// maxImagined is the number of sub-agents up to which the end of a step is foreseen.
+const maxImagined = 50
+
+// foresee returns the end of the step and of the run that follow if facts are appended now;
+// it is void if still says no. Hooks and a suspected tree get each decision by itself, and
+// of many sub-agents a copy would cost more than the append.
+func (t *task) foresee(facts []record.Draft) (more []record.Draft, still func() bool) {
+	t.mu.Lock()
+	if t.probation != nil || len(t.tree.Children) > maxImagined || len(t.hooks.Of(t.tree.Get(t.session))) > 0 {
+		t.mu.Unlock()
+		return nil, nil
+	}
+	tree, others := t.tree.Clone(), t.others
+	t.mu.Unlock()
+	d := decide.Decider{Agents: t.defs, RetryDelay: t.host.RetryDelay, Busy: func(string) bool { return true }}
+	for next := facts; next != nil; more = append(more, next...) {
+		entries, err := record.Entries(t.session, next)
+		if err != nil {
+			return nil, nil
+		}
+		for _, e := range entries {
+			e.Writer = t.id
+			projector.Apply(tree, eventlog.Record{Sequence: tree.Head + 1, Time: time.UnixMilli(t.host.Millis()), Entry: e})
+		}
+		effects := slices.DeleteFunc(d.Decide(tree), func(e decide.Effect) bool { return e.About() != t.session })
+		if next = nil; len(effects) == 1 {
+			next = t.end(effects[0])
+		}
+	}
+	return more, func() bool {
+		if t.still != nil && !t.still() {
+			return false
+		}
+		t.mu.RLock()
+		defer t.mu.RUnlock()
+		return t.others == others
+	}
+}
+
+// end returns the facts of an effect that ends a step, or the root's run.
+func (t *task) end(e decide.Effect) []record.Draft {
+	switch e := e.(type) {
+	case decide.CommitStep:
+		return t.stepEnd(e)
+	case decide.Finish:
+		if t.session == t.root {
+			return t.runEnd(e)
+		}
+	}
+	return nil
+}
+
+// stepEnd makes a step final and marks a checkpoint of the state so far.
+func (t *task) stepEnd(e decide.CommitStep) []record.Draft {
 	id := e.Step.ID
 	base := t.base(e.Step.Number)
 	reason := e.Step.StopReason.FinishReason()
@@ -49,24 +116,30 @@ func (t *task) commitStep(ctx context.Context, e decide.CommitStep) error {
 		end.Usage.CacheWriteTokens = &usage.CacheWrite
 	}
 	checkpoint := record.CheckpointID(t.session, e.Step.Number, base.Timestamp)
-	return t.append(ctx,
+	return []record.Draft{
 		t.chunk(end),
 		t.chunk(&eventlog.StepCommitted{RunID: t.runID, StepID: id, CheckpointID: checkpoint, Base: base}),
 		t.chunk(&eventlog.CheckpointCreated{RunID: t.runID, CheckpointID: checkpoint, StepCount: e.Step.Number, Base: base}),
-	)
+	}
 }
 
-func (t *task) finish(ctx context.Context, e decide.Finish) error {
-	var facts []record.Draft
+// runEnd ends a run whose output is there, and the root's stream with it: a sub-agent
+// has none of its own.
+func (t *task) runEnd(e decide.Finish) (facts []record.Draft) {
 	if e.Structured {
 		facts = append(facts, t.chunk(&eventlog.Output{Output: e.Output, Base: t.base(t.step())}))
 	}
 	facts = append(facts, t.fact(&eventlog.RunEnded{
 		RunID: t.runID, Status: eventlog.RunCompleted, Output: e.Output, FactBase: t.factBase(),
 	}))
-	if t.session == t.root { // a sub-agent has no stream of its own
-		return t.append(ctx, append(facts, t.fact(&eventlog.StreamEnd{StreamID: t.session, Timestamp: t.host.Millis(), FinalOutput: e.Output}))...)
+	if t.session == t.root {
+		facts = append(facts, t.fact(&eventlog.StreamEnd{StreamID: t.session, Timestamp: t.host.Millis(), FinalOutput: e.Output}))
 	}
+	return facts
+}
+
+func (t *task) finish(ctx context.Context, e decide.Finish) error {
+	facts := t.runEnd(e)
 	end := t.turnEnd(e.Output, "")
 	err := t.append(ctx, append(slices.Clip(facts), end...)...)
 	if len(end) > 0 && errors.Is(err, eventlog.ErrTooLarge) { // the output fits its own record, but not that one

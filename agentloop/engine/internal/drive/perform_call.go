@@ -180,7 +180,7 @@ func (t *task) appendResult(ctx context.Context, c *toolCall, patches [][]eventl
 	for _, ops := range patches {
 		facts = append(facts, c.chunk(&eventlog.StatePatch{Patches: ops, Base: c.base()}))
 	}
-	return t.append(ctx, append(facts, c.outcome(result, code, message)...)...)
+	return t.appendOn(ctx, append(facts, c.outcome(result, code, message)...)...)
 }
 
 // safeReplay is [patch.Replay] for updates whose tool has returned: a panic of theirs

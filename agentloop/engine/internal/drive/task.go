@@ -139,7 +139,7 @@ func (t *task) perform(e decide.Effect) (err error) {
 	case decide.CloseCall:
 		return t.closeCall(t.ctx, e)
 	case decide.CommitStep:
-		return t.commitStep(t.ctx, e)
+		return t.append(t.ctx, t.stepEnd(e)...)
 	case decide.Tell:
 		return t.append(t.ctx, t.fact(&eventlog.UserMessage{Content: e.Text, Metadata: e.Metadata, FactBase: t.factBase()}))
 	case decide.ResumeChild:
