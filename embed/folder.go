@@ -31,7 +31,7 @@ type Folder struct {
 type Damage = blocks.Damage
 
 // OpenFolder takes the data folder of a server that is stopped. Errors: there
-// is no such folder, or a server uses it.
+// is no such folder, a server uses it, or a [version.NewerError].
 func OpenFolder(dir string) (*Folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -43,6 +43,10 @@ func OpenFolder(dir string) (*Folder, error) {
 	unlock, err := datadir.Lock(dir)
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
+	}
+	if _, err := checkFormat(dir); err != nil {
+		unlock()
+		return nil, err
 	}
 	return &Folder{dir: dir, unlock: unlock}, nil
 }

@@ -86,6 +86,9 @@ type Options struct {
 	// less the server should store nothing more, see [Server.Refuses]; it is
 	// restarted when there is room again after a full disk. 0: the disk is not watched.
 	MinFree int64
+	// KeepFormat leaves the folder's format number, see [version.Format], as it is, for a
+	// caller that only reads. A folder of a later format is refused in any case.
+	KeepFormat bool
 	// Logger takes the server's warnings and errors; nil: none.
 	Logger *slog.Logger
 

@@ -39,7 +39,8 @@ type Server struct {
 
 // Start runs a server and returns when it takes connections. In a cluster that
 // is when most of the servers run and have found each other: until ctx ends it
-// waits for them, and logs that every 10 seconds. ctx bounds the start only.
+// waits for them, and logs that every 10 seconds. ctx bounds the start only. A folder of a
+// later format is refused with a [version.NewerError] before anything in it changes.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -67,11 +68,20 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) begin(ctx context.Context, o Options) error {
+	older, err := checkFormat(o.DataDir)
+	if err != nil {
+		return err
+	}
 	name, fresh, err := o.identify()
 	if err != nil {
 		return err
 	}
 	o.Name = name
+	if older && !o.KeepFormat {
+		if err := noteFormat(o.DataDir); err != nil {
+			return err
+		}
+	}
 	if err := blocks.FinishErasing(o.DataDir); err != nil {
 		return err
 	}

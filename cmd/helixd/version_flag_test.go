@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/helixd/helixd/eventlog/version"
 )
 
 func TestVersionFlag(t *testing.T) {

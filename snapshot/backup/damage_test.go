@@ -121,6 +121,24 @@ func TestTheFormat(t *testing.T) {
 	require.ErrorIs(t, err, backup.ErrVersion)
 }
 
+// TestALaterBackupIsRefused with the version that has written it, whatever else its header
+// has.
+func TestALaterBackupIsRefused(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]string{
+		`{"backup":{"version":3,"helixd":"v9.8.7","createdAt":"2026-01-02T03:04:05Z","ends":[9]}}`: "the backup has format 3, written by helixd v9.8.7; this is helixd",
+		`{"backup":{"version":4,"helixd":"v9.8.7","sections":[]}}`:                                 "the backup has format 4, written by helixd v9.8.7",
+		`{"backup":{"version":3,"ends":[9]}}`:                                                      "written by helixd of a later version",
+	} {
+		_, err := backup.Restore(t.Context(), bytes.NewReader(sealed(t, header, "")), func(backup.Header) (backup.Target, error) {
+			require.Fail(t, "nothing is opened")
+			return backup.Target{}, nil
+		})
+		require.ErrorIs(t, err, backup.ErrVersion)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // TestRate: a backup is as slow as its rate requires, and no rate overflows.
 func TestRate(t *testing.T) {
 	testkit.Slow(t)

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/version"
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Version is the newest version of the format; older ones are read too. A backup of a log
-// that has never grown is written in version unplaced, which older programs read.
+// Version is the newest version of the format, the one of all stored data; older ones are
+// read too. While it is 2, a backup of a log that has never grown is written in version
+// unplaced, which programs before 0.1.0 read.
 const (
-	Version  = 2
+	Version  = version.Format
 	unplaced = 1
 )
 
@@ -30,7 +32,7 @@ const (
 var (
 	// ErrDamaged: a file is not a backup, is truncated, or has been altered.
 	ErrDamaged = errors.New("backup: the file is cut, damaged or no backup")
-	// ErrVersion: a file was written by a later version of helixd.
+	// ErrVersion: a file was written by a later version of helixd; also a version.NewerError.
 	ErrVersion = errors.New("backup: the file's format is newer than this program")
 	// ErrChanged: a session was erased, or retention removed records of it, while it was
 	// copied. The output is not a backup; take another one.

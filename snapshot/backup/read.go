@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/version"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -88,10 +89,11 @@ func (r *reader) all() error {
 		return damaged("it is empty")
 	case err != nil:
 		return err
-	case l.Backup == nil || l.Backup.Version < 1 || len(l.Backup.Ends) == 0:
+	case l.Backup == nil || l.Backup.Version < 1 || len(l.Backup.Ends) == 0 && l.Backup.Version <= Version:
 		return damaged("it does not begin with a header")
-	case l.Backup.Version > Version:
-		return fmt.Errorf("%w: %d, not %d", ErrVersion, l.Backup.Version, Version)
+	}
+	if err := version.Check("the backup", l.Backup.Version, l.Backup.Helixd); err != nil {
+		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}
 	r.header = *l.Backup
 	if r.visitor.Begin != nil {

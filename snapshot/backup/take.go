@@ -49,9 +49,9 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 	t.lines.SetEscapeHTML(false) // keeps payloads byte for byte
 	info := log.Info()
 	info.Refuses, info.Partitions = "", len(ends)
-	h := Header{Version: unplaced, Helixd: o.Helixd, CreatedAt: o.Time.UTC(), Log: info, Ends: ends, Placement: placement}
-	if h.Placement != nil {
-		h.Version = Version
+	h := Header{Version: Version, Helixd: o.Helixd, CreatedAt: o.Time.UTC(), Log: info, Ends: ends, Placement: placement}
+	if Version == 2 && h.Placement == nil {
+		h.Version = unplaced
 	}
 	err = t.all(h)
 	if err != nil {

@@ -61,6 +61,7 @@ const (
 	CheckJetStream   = "jetstream" // whether the account has it
 	CheckVersions    = "versions"
 	CheckStreams     = "streams" // whether they exist
+	CheckFormat      = "format"
 	CheckPartitions  = "partitions"
 	CheckSettings    = "settings" // settings of the streams
 	CheckReplicas    = "replicas" // whether all of them are current

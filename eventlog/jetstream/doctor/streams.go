@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,6 +88,11 @@ func (x *exam) partitions(ctx context.Context) ([]int, error) {
 		return n, nil
 	}
 	x.OK(CheckJetStream, "enabled for this account")
+	if err := streams.CheckFormat(info.Config); err != nil {
+		x.over = true
+		x.Problem(CheckFormat, first, strings.TrimPrefix(err.Error(), "jetstream: "), "run a version of helixd that reads the log's format, or restore a backup of this version into an empty deployment")
+		return n, nil
+	}
 	numbers, ok := streams.NumbersIn(info.Config)
 	if !ok {
 		x.Problem(CheckPartitions, first, fmt.Sprintf("stream %s is not of a helixd log", first),

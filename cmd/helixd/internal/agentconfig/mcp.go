@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/mcptool"
 	"github.com/helixd/helixd/cmd/helixd/config"
-	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/helixd/helixd/eventlog/version"
 )
 
 // MCPServers are the MCP servers of a daemon's agents. Each entry of an agent

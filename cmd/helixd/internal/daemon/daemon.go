@@ -19,10 +19,11 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
-	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/daily"
+	"github.com/helixd/helixd/eventlog/version"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/sqlite"
@@ -87,6 +88,11 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if c.NATS.Cluster.Listen != "" { // it may wait for others for long; alone, clients wait for it
 		d.starter.serve(listener)
 	}
+	if c.NATS.URL == "" { // before the minter makes a key in the folder
+		if err := embed.CheckFormat(embedded(c)); err != nil {
+			return err
+		}
+	}
 	minter, err := minterOf(c)
 	if err != nil {
 		return err
@@ -103,12 +109,6 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	d.onClose(nc.Close)
 	ctx, cancel := context.WithTimeout(ctx, settings.OpenTimeout(c))
 	defer cancel()
-	if revocations != nil {
-		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, d.sync, log); err != nil {
-			return err
-		}
-		d.onClose(revocations.Close)
-	}
 	measured := newMetrics(c.Metrics.Enabled)
 	var folds *foldsjs.Folds
 	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
@@ -127,6 +127,12 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(func() { store.Close() })
+	if revocations != nil {
+		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, d.sync, log); err != nil {
+			return err
+		}
+		d.onClose(revocations.Close)
+	}
 	d.Info = store.Info()
 	switch d.Info.Durability {
 	case eventlog.DurabilityUnknown, eventlog.DurabilityMemory:

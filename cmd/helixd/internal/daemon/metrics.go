@@ -8,8 +8,8 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/worklist"
-	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/version"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/snapshot"
 )

@@ -80,10 +80,13 @@ func checkFree(c *config.Config) error {
 	return nil
 }
 
+// embedded is the embedded server's folder.
+func embedded(c *config.Config) string { return filepath.Join(c.DataDir, "jetstream") }
+
 func embedOptions(c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) embed.Options {
 	n := c.NATS
 	o := embed.Options{
-		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), GroupSync: true, Listen: n.Listen,
+		DataDir: embedded(c), SyncInterval: c.SyncInterval(), GroupSync: true, Listen: n.Listen,
 		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Subscribers: subscriberKeys(minter), Name: n.Name, Logger: log,
 		MinFree: int64(c.Disk.MinFree),
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
-	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/helixd/helixd/eventlog/version"
 )
 
 type ServeCommand struct {

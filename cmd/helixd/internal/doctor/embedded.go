@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/doctor"
+	"github.com/helixd/helixd/eventlog/version"
 )
 
 // embedded looks at the data folder, or at the daemon that uses it.
@@ -26,10 +27,14 @@ func (d *exam) embedded(ctx context.Context) error {
 	}
 	dir := filepath.Join(c.DataDir, "jetstream")
 	folder, err := embed.OpenFolder(dir)
+	_, newer := errors.AsType[*version.NewerError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.fresh(dir)
 		d.disk(c.DataDir)
+		return nil
+	case newer:
+		d.Problem(checkFolder, dir, err.Error(), "run a version of helixd that reads the folder's format, or restore a backup of this version into an empty folder")
 		return nil
 	case err != nil && !lockable(dir):
 		d.Problem(checkFolder, dir, err.Error(), fmt.Sprintf("let the user that runs helixd read and write %s (chown -R)", dir))
@@ -45,7 +50,7 @@ func (d *exam) embedded(ctx context.Context) error {
 	if c.NATS.Cluster.Listen != "" {
 		return errors.New("a server of a cluster is looked at while it runs: start helixd serve, then look again")
 	}
-	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: c.SyncInterval(), Logger: d.process.Log})
+	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: c.SyncInterval(), KeepFormat: true, Logger: d.process.Log})
 	if err != nil {
 		d.Problem(checkFolder, dir, err.Error(), "helixd serve would not start either: look for damage with helixd verify --data-dir "+c.DataDir)
 		return err

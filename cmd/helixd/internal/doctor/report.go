@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog/jetstream/doctor"
+	"github.com/helixd/helixd/eventlog/version"
 )
 
 // diagnosis prints checks: as text at once, as JSON at the end.

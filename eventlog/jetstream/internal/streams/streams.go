@@ -18,16 +18,18 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/eventlog/version"
 )
 
 const (
 	// metadataPartitions is the stream metadata key of the number of partitions, after
-	// the earlier numbers if the log has grown. Its value ends with storedFormat and, in
-	// a log that has grown, contains commas: a version of helixd that can't read such a
-	// log refuses it because of them.
+	// the earlier numbers if the log has grown, and of the log's format: "1,4 v2". A
+	// version of helixd refuses a log if it does not understand the value.
 	metadataPartitions = "helix.partitions"
-	// storedFormat marks records with wire.HeaderEnvelope and segments in columns.
-	storedFormat = " v2"
+	// formatMark separates the partitions from version.Format; without it, it is 1.
+	formatMark = " v"
+	// metadataHelixd is the key of the version of helixd that has set the log's format.
+	metadataHelixd = "helix.helixd"
 	// metadataLive is the key of a stream whose live records the log publishes instead of
 	// the server.
 	metadataLive = "helix.live"
@@ -158,7 +160,9 @@ func ConfigsOf(o link.Options, numbers []int, p int) []natsjs.StreamConfig {
 		Replicas:           o.Replicas,
 		AllowDirect:        true,
 		AllowAtomicPublish: true,
-		Metadata:           map[string]string{metadataPartitions: joined(numbers) + storedFormat},
+		Metadata: map[string]string{
+			metadataPartitions: joined(numbers) + formatMark + strconv.Itoa(version.Format), metadataHelixd: version.Current(),
+		},
 	}
 	firstSequence := uint64(0)
 	if r := o.Restores; r != nil {
@@ -223,8 +227,9 @@ func (l *Set) choosePartitions(ctx context.Context) error {
 		return err
 	}
 	numbers, err := l.numbersOfLog(ctx, s)
+	_, newer := errors.AsType[*version.NewerError](err)
 	switch {
-	case err != nil && wanted == 0:
+	case err != nil && (wanted == 0 || newer):
 		return err
 	case err != nil || 0 < wanted && wanted < numbers[len(numbers)-1]:
 		l.setNumbers([]int{wanted}) // which CheckPartitions refuses
@@ -257,6 +262,9 @@ func (l *Set) findPartitions(ctx context.Context) error {
 // stream, and from growths whose process died before it stored them there.
 func (l *Set) numbersOfLog(ctx context.Context, s natsjs.Stream) ([]int, error) {
 	config := s.CachedInfo().Config
+	if err := CheckFormat(config); err != nil {
+		return nil, err
+	}
 	numbers, ok := NumbersIn(config)
 	if !ok {
 		return nil, fmt.Errorf("jetstream: stream %s is not of a helixd log", config.Name)
@@ -270,11 +278,36 @@ func (l *Set) numbersOfLog(ctx context.Context, s natsjs.Stream) ([]int, error) 
 	}
 }
 
+// formatOf returns the format of a log's stream; 0: it is of no helixd log.
+func formatOf(config natsjs.StreamConfig) int {
+	_, text, marked := strings.Cut(config.Metadata[metadataPartitions], formatMark)
+	if !marked {
+		return 1
+	}
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// CheckFormat returns a version.NewerError if a stream is of a log with a later format.
+func CheckFormat(config natsjs.StreamConfig) error {
+	if err := version.Check("the log", formatOf(config), config.Metadata[metadataHelixd]); err != nil {
+		return fmt.Errorf("jetstream: %w", err)
+	}
+	return nil
+}
+
+func partitionsIn(config natsjs.StreamConfig) string {
+	text, _, _ := strings.Cut(config.Metadata[metadataPartitions], formatMark)
+	return text
+}
+
 // NumbersIn returns the numbers of partitions that the log of a stream has had, the
-// present one last. ok is false if the stream is not of a helixd log, or of one that a
-// later version has written.
+// present one last. ok is false if the stream is not of a helixd log.
 func NumbersIn(config natsjs.StreamConfig) (numbers []int, ok bool) {
-	for text := range strings.SplitSeq(strings.TrimSuffix(config.Metadata[metadataPartitions], storedFormat), ",") {
+	if formatOf(config) < 1 {
+		return nil, false
+	}
+	for text := range strings.SplitSeq(partitionsIn(config), ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			return nil, false
@@ -346,7 +379,7 @@ func (l *Set) ensureStream(ctx context.Context, want natsjs.StreamConfig) error 
 	if err := CheckPartitions(s.CachedInfo().Config, want); err != nil {
 		return err
 	}
-	if !l.Opts.ReadOnly && !l.Opts.Existing && l.Opts.Restores == nil {
+	if !l.Opts.ReadOnly && l.Opts.Restores == nil {
 		if s, err = l.update(ctx, s, want); err != nil {
 			return err
 		}
@@ -355,18 +388,21 @@ func (l *Set) ensureStream(ctx context.Context, want natsjs.StreamConfig) error 
 }
 
 // update changes an existing stream if want says that the log, not the server, publishes
-// its live records, or the reverse. It marks the stream as one that older versions can't
-// read. The settings of an outside deployment are its operator's: there only new streams
-// have the mark.
+// its live records, or the reverse, or if its log has an older format. The other settings
+// of an outside deployment are its operator's.
 func (l *Set) update(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) (natsjs.Stream, error) {
 	config := s.CachedInfo().Config
 	live, marked := config.Metadata[metadataLive] == want.Metadata[metadataLive], config.Metadata[metadataPartitions] == want.Metadata[metadataPartitions]
-	if live && (marked || l.Opts.Server == nil) {
+	older := formatOf(config) < version.Format
+	if !older && (l.Opts.Existing || live && (marked || l.Opts.Server == nil)) {
 		return s, nil
 	}
 	config.Metadata = maps.Clone(config.Metadata)
+	if older {
+		config.Metadata[metadataHelixd] = want.Metadata[metadataHelixd]
+	}
 	config.Metadata[metadataPartitions] = want.Metadata[metadataPartitions]
-	if !live {
+	if !live && !l.Opts.Existing {
 		delete(config.Metadata, metadataLive)
 		if by := want.Metadata[metadataLive]; by != "" {
 			config.Metadata[metadataLive] = by
@@ -391,7 +427,7 @@ func CheckPartitions(got, want natsjs.StreamConfig) error {
 	if len(has) > 0 && len(has) <= len(wanted) && slices.Equal(has, wanted[:len(has)]) {
 		return nil
 	}
-	return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", want.Name, strings.TrimSuffix(got.Metadata[metadataPartitions], storedFormat), joined(wanted))
+	return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", want.Name, partitionsIn(got), joined(wanted))
 }
 
 // GrowAdvice says how to grow a log to which NATS clients can write.

@@ -22,6 +22,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/eventlog/version"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -122,7 +123,7 @@ func (c verifyCmd) verifyFolder(p *flags.Process, out *findings) error {
 
 // verifyThrough starts a server on a data folder.
 func (c verifyCmd) verifyThrough(p *flags.Process, dir string, out *findings) error {
-	srv, err := embed.Start(p.Ctx, embed.Options{DataDir: dir, SyncInterval: time.Minute, Logger: p.Log})
+	srv, err := embed.Start(p.Ctx, embed.Options{DataDir: dir, SyncInterval: time.Minute, KeepFormat: true, Logger: p.Log})
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (c verifyCmd) verifyThrough(p *flags.Process, dir string, out *findings) er
 
 func (c verifyCmd) checkFiles(ctx context.Context, dir string, out *findings) (damaged bool, err error) {
 	folder, err := embed.OpenFolder(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, newer := errors.AsType[*version.NewerError](err); err != nil && !newer && !errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: stop the daemon, or verify its streams with --nats", err)
 	}
 	if err != nil {

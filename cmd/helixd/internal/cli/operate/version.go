@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
-	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/helixd/helixd/eventlog/version"
 )
 
 type versionCmd struct {
-	JSON bool `help:"Print JSON: version, commit, date, go, modified, platform."`
+	JSON bool `help:"Print JSON: version, commit, date, go, modified, platform, format."`
 }
 
 func (c versionCmd) Run(p *flags.Process) error {

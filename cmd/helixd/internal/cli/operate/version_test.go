@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
-	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/helixd/helixd/eventlog/version"
 )
 
 func TestVersionPrintsJSON(t *testing.T) {

@@ -4,17 +4,22 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
-// A release build sets these with -ldflags "-X …/internal/version.stampedVersion=…". Otherwise the
+// A release build sets these with -ldflags "-X …/eventlog/version.stampedVersion=…". Otherwise the
 // toolchain's record of the build counts.
 var (
 	stampedVersion string
 	stampedCommit  string
 	stampedDate    string // of the commit, RFC 3339
 )
+
+// module is helixd's.
+const module = "github.com/helixd/helixd"
 
 // Build says which program this is.
 type Build struct {
@@ -24,6 +29,7 @@ type Build struct {
 	Go       string `json:"go"`               // the toolchain
 	Modified bool   `json:"modified"`         // not only what was committed was built
 	Platform string `json:"platform"`
+	Format   int    `json:"format"` // of stored data
 }
 
 // This says which program this is.
@@ -40,10 +46,13 @@ func This() Build {
 var untagged = regexp.MustCompile(`[.-](\d{14})-([0-9a-f]{12})(\+\w+)?$`)
 
 func buildOf(info *debug.BuildInfo, version, commit, date string) Build {
-	b := Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Format: Format}
 	if version != "" {
 		b.Modified = strings.HasSuffix(version, "-dirty")
 		return b
+	}
+	if main := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == module }); main >= 0 {
+		info = &debug.BuildInfo{Main: *info.Deps[main]} // another module's program: its commit is not helixd's
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -71,4 +80,5 @@ func buildOf(info *debug.BuildInfo, version, commit, date string) Build {
 	return b
 }
 
-func Current() string { return This().Version }
+// Current is the version of this program.
+var Current = sync.OnceValue(func() string { return This().Version })

@@ -1,2 +1,0 @@
-// Package version says which build of helixd this is.
-package version
