@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/url"
+	"strconv"
 
 	"github.com/helixd/helixd/httpapi/api"
 )
@@ -20,7 +21,7 @@ type SnapshotOptions struct {
 func (c *Client) Snapshot(ctx context.Context, sessionID string, o SnapshotOptions) (api.Snapshot[api.UIMessage], error) {
 	q := url.Values{}
 	if o.IncludePartialContent != nil {
-		q.Set("includePartialContent", flag(*o.IncludePartialContent))
+		q.Set("includePartialContent", strconv.FormatBool(*o.IncludePartialContent))
 	}
 	return fetch(ctx, c, get("snapshot", q).of("chat", sessionID), func(s *api.Snapshot[api.UIMessage]) bool { return s.Status != "" })
 }
@@ -36,17 +37,10 @@ type HistoryOptions struct {
 func (c *Client) Messages(ctx context.Context, sessionID string, o HistoryOptions) (api.History[api.UIMessage], error) {
 	q := o.to(url.Values{})
 	if o.NoReasoning {
-		q.Set("includeReasoning", flag(false))
+		q.Set("includeReasoning", "false")
 	}
 	if o.NoToolResults {
-		q.Set("includeToolResults", flag(false))
+		q.Set("includeToolResults", "false")
 	}
 	return fetch(ctx, c, get("messages", q).of("chat", sessionID), func(h *api.History[api.UIMessage]) bool { return h.Messages != nil })
-}
-
-func flag(on bool) string {
-	if on {
-		return "true"
-	}
-	return "false"
 }

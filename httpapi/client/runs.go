@@ -11,65 +11,51 @@ import (
 
 // Message is a user's message.
 type Message struct {
-	Content  string // may be empty if there are files
-	Files    []eventlog.MessageFile
-	Metadata json.RawMessage // a JSON object; nil: none
+	Content  string                 `json:"content"` // may be empty if there are files
+	Files    []eventlog.MessageFile `json:"files,omitempty"`
+	Metadata json.RawMessage        `json:"metadata,omitempty"` // a JSON object; nil: none
+}
+
+// MarshalJSON adds the role: it is the user's.
+func (m Message) MarshalJSON() ([]byte, error) {
+	type message Message
+	return eventlog.Marshal(struct {
+		Role string `json:"role"`
+		message
+	}{"user", message(m)})
 }
 
 // Text returns a message of nothing but text.
 func Text(content string) []Message { return []Message{{Content: content}} }
 
-// userInput is a message of a user in a request.
-type userInput struct {
-	Role     string                 `json:"role"`
-	Content  string                 `json:"content"`
-	Files    []eventlog.MessageFile `json:"files,omitempty"`
-	Metadata json.RawMessage        `json:"metadata,omitempty"`
-}
-
-func userInputs(messages []Message) (inputs []userInput) {
-	for _, m := range messages {
-		inputs = append(inputs, userInput{"user", m.Content, m.Files, m.Metadata})
-	}
-	return inputs
-}
-
 // StartRequest is the body of POST /start.
 type StartRequest struct {
-	SessionID string
-	AgentType string
-	Messages  []Message       // at least one
-	State     json.RawMessage // a JSON object; nil: the agent's own
-	Metadata  map[string]string
-	UserID    string   // whose the session is, if it is new; at most 256 bytes
-	Tags      []string // what it is found by; at most 32 of at most 256 bytes
+	SessionID string            `json:"sessionId"`
+	AgentType string            `json:"agentType"`
+	Messages  []Message         `json:"message"`         // at least one
+	State     json.RawMessage   `json:"state,omitempty"` // a JSON object; nil: the agent's own
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	UserID    string            `json:"userId,omitempty"` // whose the session is, if it is new; at most 256 bytes
+	Tags      []string          `json:"tags,omitempty"`   // what it is found by; at most 32 of at most 256 bytes
 }
 
 // Start begins a session; one that runs answers with its run. It is repeated:
 // if the run is finished by then, that is ALREADY_COMPLETED.
 func (c *Client) Start(ctx context.Context, r StartRequest) (api.Started, error) {
-	return fetch(ctx, c, post("start", true, struct {
-		SessionID string            `json:"sessionId"`
-		AgentType string            `json:"agentType"`
-		Messages  []userInput       `json:"message"`
-		State     json.RawMessage   `json:"state,omitempty"`
-		Metadata  map[string]string `json:"metadata,omitempty"`
-		UserID    string            `json:"userId,omitempty"`
-		Tags      []string          `json:"tags,omitempty"`
-	}{r.SessionID, r.AgentType, userInputs(r.Messages), r.State, r.Metadata, r.UserID, r.Tags}), isStarted)
+	return fetch(ctx, c, post("start", true, r), isStarted)
 }
 
 func isStarted(s *api.Started) bool { return s.SessionID != "" }
 
 // ResumeRequest says how a session continues.
 type ResumeRequest struct {
-	SessionID string
+	SessionID string `json:"sessionId"`
 	// Mode; empty: with_message if there are messages, otherwise continue.
-	Mode         eventlog.RunMode
-	Messages     []Message
-	CheckpointID string // of from_checkpoint
-	Turn         int    // of retry, from 1; 0: the last one
-	Approved     bool   // of with_confirmation: decides all open approvals
+	Mode         eventlog.RunMode `json:"mode,omitempty"`
+	Messages     []Message        `json:"message,omitempty"`
+	CheckpointID string           `json:"checkpointId,omitempty"` // of from_checkpoint
+	Turn         int              `json:"turn,omitempty"`         // of retry, from 1; 0: the last one
+	Approved     bool             `json:"-"`                      // of with_confirmation: decides all open approvals
 }
 
 // Resume begins a further run of a session. It is repeated only if it has neither message
@@ -77,13 +63,9 @@ type ResumeRequest struct {
 // question.
 func (c *Client) Resume(ctx context.Context, r ResumeRequest) (api.Started, error) {
 	body := struct {
-		SessionID    string           `json:"sessionId"`
-		Mode         eventlog.RunMode `json:"mode,omitempty"`
-		Messages     []userInput      `json:"message,omitempty"`
-		CheckpointID string           `json:"checkpointId,omitempty"`
-		Turn         int              `json:"turn,omitempty"`
-		Approved     *bool            `json:"approved,omitempty"`
-	}{r.SessionID, r.Mode, userInputs(r.Messages), r.CheckpointID, r.Turn, nil}
+		ResumeRequest
+		Approved *bool `json:"approved,omitempty"`
+	}{ResumeRequest: r}
 	if r.Approved || r.Mode == eventlog.ModeWithConfirmation {
 		body.Approved = &r.Approved
 	}
@@ -93,22 +75,19 @@ func (c *Client) Resume(ctx context.Context, r ResumeRequest) (api.Started, erro
 
 // MessageRequest is a further message of a session's user.
 type MessageRequest struct {
-	SessionID string
-	Messages  []Message // at least one
-	UserID    string    // empty, or the session's user
+	SessionID string    `json:"-"`
+	Messages  []Message `json:"message"`          // at least one
+	UserID    string    `json:"userId,omitempty"` // empty, or the session's user
 	// IdempotencyKey, of 1 to 256 bytes, makes the request repeatable; empty:
 	// it is sent once.
-	IdempotencyKey string
+	IdempotencyKey string `json:"-"`
 }
 
 // SendMessage begins a session's next turn, or continues one that was
 // interrupted or waits. With an IdempotencyKey it is repeated: the answer is
 // then the run that the first request has begun.
 func (c *Client) SendMessage(ctx context.Context, r MessageRequest) (api.Started, error) {
-	k := post("messages", r.IdempotencyKey != "", struct {
-		Messages []userInput `json:"message"`
-		UserID   string      `json:"userId,omitempty"`
-	}{userInputs(r.Messages), r.UserID}).of("sessions", r.SessionID)
+	k := post("messages", r.IdempotencyKey != "", r).of("sessions", r.SessionID)
 	if r.IdempotencyKey != "" {
 		k.Header = map[string]string{api.HeaderIdempotency: r.IdempotencyKey}
 	}

@@ -11,18 +11,18 @@ import (
 // Submission answers a call that waits. The
 // session is always the root's; the call may be a sub-agent's.
 type Submission struct {
-	SessionID  string
-	ToolCallID string
-	Kind       eventlog.SubmissionKind // client-tool-result or approval-response
+	SessionID  string                  `json:"sessionId,omitempty"`
+	ToolCallID string                  `json:"toolCallId"`
+	Kind       eventlog.SubmissionKind `json:"kind"` // client-tool-result or approval-response
 
 	// Of a client-tool-result exactly one.
-	Result json.RawMessage
-	Error  string
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
 
 	// Of an approval-response.
-	Approved   bool
-	Reason     string
-	ApprovalID string // if set, it must be the pending call's
+	Approved   bool   `json:"-"`
+	Reason     string `json:"reason,omitempty"`
+	ApprovalID string `json:"approvalId,omitempty"` // if set, it must be the pending call's
 }
 
 // SubmitToolResult stores the answer to a call that waits; the run continues
@@ -35,16 +35,11 @@ func (c *Client) SubmitToolResult(ctx context.Context, s Submission) (api.Submit
 func isSubmitted(s *api.Submitted) bool { return s.Status != "" }
 
 func (s Submission) body(sessionID string) any {
+	s.SessionID = sessionID
 	body := struct {
-		SessionID  string                  `json:"sessionId,omitempty"`
-		ToolCallID string                  `json:"toolCallId"`
-		Kind       eventlog.SubmissionKind `json:"kind"`
-		Result     json.RawMessage         `json:"result,omitempty"`
-		Error      string                  `json:"error,omitempty"`
-		Approved   *bool                   `json:"approved,omitempty"`
-		Reason     string                  `json:"reason,omitempty"`
-		ApprovalID string                  `json:"approvalId,omitempty"`
-	}{sessionID, s.ToolCallID, s.Kind, s.Result, s.Error, nil, s.Reason, s.ApprovalID}
+		Submission
+		Approved *bool `json:"approved,omitempty"`
+	}{Submission: s}
 	if s.Kind == eventlog.SubmitApproval {
 		body.Approved = &s.Approved
 	}
