@@ -55,16 +55,7 @@ func (c compareCmd) Run(p *flags.Process) error {
 			q.Set(name+"At", strconv.FormatUint(*m.At, 10))
 		}
 	}
-	s, err := c.Open(p.Ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := s.Get(p.Ctx, "/compare", q)
-	if err != nil {
-		return err
-	}
-	return source.Show(p, c.JSON, answer, func(found comparison) error {
+	return inWords(p, c.Flags, "/compare", q, func(s *source.Source, found comparison) error {
 		out := page{paint: c.Paint(p.Stdout)}
 		var earlier any
 		if len(found.Patch) > 0 {

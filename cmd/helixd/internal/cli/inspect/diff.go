@@ -46,22 +46,13 @@ func (c diffCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Open(p.Ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
 	q := url.Values{}
 	for name, n := range map[string]*uint64{"from": from, "to": to} {
 		if n != nil {
 			q.Set(name, strconv.FormatUint(*n, 10))
 		}
 	}
-	answer, err := s.Get(p.Ctx, source.Session(c.Session, "/diff"), q)
-	if err != nil {
-		return err
-	}
-	return source.Show(p, c.JSON, answer, func(d stateDiff) error {
+	return inWords(p, c.Flags, source.Session(c.Session, "/diff"), q, func(s *source.Source, d stateDiff) error {
 		out := page{paint: c.Paint(p.Stdout)}
 		out.diff(c.Session, d, stateAt(p.Ctx, s, c.Session, d.From), c.All)
 		_, err := io.WriteString(p.Stdout, out.String())

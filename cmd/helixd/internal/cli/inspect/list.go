@@ -125,6 +125,19 @@ func list[T any](p *flags.Process, f listFlags, path string, q url.Values, heade
 
 // show prints an answer, as it is or as a table, to stdout, and notes to stderr.
 func show[T any](p *flags.Process, f source.Flags, path string, q url.Values, table func(io.Writer, T), notes func(T)) error {
+	return inWords(p, f, path, q, func(_ *source.Source, v T) error {
+		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+		table(w, v)
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		notes(v)
+		return nil
+	})
+}
+
+// inWords prints an answer, as it is or in words, for which more may be asked.
+func inWords[T any](p *flags.Process, f source.Flags, path string, q url.Values, words func(*source.Source, T) error) error {
 	s, err := f.Open(p.Ctx)
 	if err != nil {
 		return err
@@ -134,15 +147,7 @@ func show[T any](p *flags.Process, f source.Flags, path string, q url.Values, ta
 	if err != nil {
 		return err
 	}
-	return source.Show(p, f.JSON, answer, func(v T) error {
-		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-		table(w, v)
-		if err := w.Flush(); err != nil {
-			return err
-		}
-		notes(v)
-		return nil
-	})
+	return source.Show(p, f.JSON, answer, func(v T) error { return words(s, v) })
 }
 
 // given returns the parameters, names and values in turn, that are not empty.

@@ -21,20 +21,11 @@ func (c stateCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Open(p.Ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
 	q := url.Values{}
 	if at.At != nil {
 		q.Set("at", strconv.FormatUint(*at.At, 10))
 	}
-	answer, err := s.Get(p.Ctx, source.Session(at.Session, "/state"), q)
-	if err != nil {
-		return err
-	}
-	return source.Show(p, c.JSON, answer, func(state json.RawMessage) error {
+	return inWords(p, c.Flags, source.Session(at.Session, "/state"), q, func(_ *source.Source, state json.RawMessage) error {
 		enc := json.NewEncoder(terminal.EscapeJSON(p.Stdout))
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
