@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // Request is one request that the server got.
@@ -133,12 +136,12 @@ func (s Stream) answer(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // drops the connection, quietly
 	}
 	if s.Status != 0 {
-		w.Header().Set("Content-Type", or(s.ContentType, "application/json"))
+		w.Header().Set("Content-Type", cmp.Or(s.ContentType, "application/json"))
 		w.WriteHeader(s.Status)
 		_, _ = io.WriteString(w, s.Body)
 		return
 	}
-	w.Header().Set("Content-Type", or(s.ContentType, "text/event-stream"))
+	w.Header().Set("Content-Type", cmp.Or(s.ContentType, "text/event-stream"))
 	flush := http.NewResponseController(w).Flush
 	_ = flush()
 	for _, e := range s.Events {
@@ -165,22 +168,5 @@ func (s Stream) answer(w http.ResponseWriter, r *http.Request) {
 
 // wait says whether the client is still there after d.
 func wait(r *http.Request, d time.Duration) bool {
-	if d <= 0 {
-		return r.Context().Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-r.Context().Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
+	return eventlog.Sleep(r.Context(), d) == nil && r.Context().Err() == nil
 }

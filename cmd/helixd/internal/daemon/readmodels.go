@@ -41,10 +41,8 @@ func (d *Daemon) ShowBuild(ctx context.Context, w io.Writer) {
 		var shown *terminal.Progress
 		defer func() { shown.Close() }()
 		for pause := longBuild; ; pause = buildEvery {
-			select {
-			case <-ctx.Done():
+			if eventlog.Sleep(ctx, pause) != nil {
 				return
-			case <-time.After(pause):
 			}
 			now := d.models.Fresh(ctx)
 			if !now.Rebuilding {

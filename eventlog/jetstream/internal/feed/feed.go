@@ -136,11 +136,7 @@ func (f *feeder) feed(ctx context.Context) {
 			if f.at > before {
 				wait = feedRetry
 			}
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
-			case <-f.log.Closed:
-			}
+			_ = f.log.Sleep(ctx, wait) // run returns the error
 			continue
 		}
 		f.yield(eventlog.Fed{}, err)

@@ -103,9 +103,15 @@ func (l *Link) send(ctx context.Context, messages []*nats.Msg) (uint64, error) {
 	}
 }
 
-// Rest waits for pause to twice pause, or for the end of ctx or of the log.
+// Rest waits for pause to twice pause, so that refused requests don't stay in step, or for
+// the end of ctx or of the log.
 func (l *Link) Rest(ctx context.Context, pause time.Duration) error {
-	t := time.NewTimer(pause + rand.N(pause)) // random, so that refused requests don't stay in step
+	return l.Sleep(ctx, pause+rand.N(pause))
+}
+
+// Sleep waits for d, or for the end of ctx or of the log.
+func (l *Link) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -163,9 +169,7 @@ func (l *Link) StoreMessage(ctx context.Context, m *nats.Msg) (uint64, error) {
 		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) > LeaderPatience {
 			return at, err
 		}
-		select {
-		case <-time.After(settleLeast):
-		case <-ctx.Done():
+		if eventlog.Sleep(ctx, settleLeast) != nil {
 			return 0, err
 		}
 	}

@@ -63,7 +63,7 @@ func (l *Set) growOnce(ctx context.Context, n int) error {
 	case g.Phase == grown:
 		return l.takeOver(ctx, g.To)
 	case (g.Phase == announced || g.Phase == closing) && !l.sole():
-		return l.pauseGrowth(ctx, growthSoon) // watchGrowth applies the growth, or cancels it
+		return l.Sleep(ctx, growthSoon) // watchGrowth applies the growth, or cancels it
 	}
 	g = growth{Phase: announced, To: n, By: rand.Text()}
 	if seq, err = l.setGrowth(ctx, i, seq, g); err != nil {
@@ -125,7 +125,7 @@ func (l *Set) prepare(ctx context.Context, was *layout.Places, numbers []int, g 
 		return err
 	}
 	if !l.sole() {
-		if err := l.pauseGrowth(ctx, l.announceTime()-time.Since(began)); err != nil {
+		if err := l.Sleep(ctx, l.announceTime()-time.Since(began)); err != nil {
 			return err
 		}
 	}
@@ -137,7 +137,7 @@ func (l *Set) prepare(ctx context.Context, was *layout.Places, numbers []int, g 
 	*seq = at
 	if l.sole() {
 		l.permit.extend(unlimited(), n)
-	} else if err := l.pauseGrowth(ctx, shortLease+leaseMargin); err != nil {
+	} else if err := l.Sleep(ctx, shortLease+leaseMargin); err != nil {
 		return err
 	}
 	sessions, end, err := l.beforeGrowth(ctx, was.Partitions())
@@ -167,17 +167,6 @@ func (l *Set) announceTime() time.Duration {
 		return createLease + leaseMargin + deposedLeader
 	}
 	return createLease + leaseMargin
-}
-
-func (l *Set) pauseGrowth(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-l.Closed:
-		return eventlog.ErrClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // noteNumbers stores in the first stream which numbers of partitions the log has had, and

@@ -173,10 +173,7 @@ func (l *Set) watchGrowth() {
 		}
 	})
 	for {
-		pause := l.lookAtGrowth(ctx)
-		select {
-		case <-time.After(pause):
-		case <-l.Closed:
+		if l.Sleep(ctx, l.lookAtGrowth(ctx)) != nil {
 			return
 		}
 	}
@@ -259,7 +256,7 @@ func (l *Set) setGrowth(ctx context.Context, n int, after uint64, g growth) (seq
 			return 0, fmt.Errorf("jetstream: growth: %w", err)
 		}
 		// The server is replicating a message of stillSo, and can't compare meanwhile.
-		if perr := l.pauseGrowth(ctx, link.MinRefusedPause); perr != nil {
+		if perr := l.Sleep(ctx, link.MinRefusedPause); perr != nil {
 			return 0, perr
 		}
 	}

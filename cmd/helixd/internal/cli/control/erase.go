@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
@@ -85,9 +86,7 @@ func untilErased[T any](ctx context.Context, wait bool, ask func() (T, error), p
 		if !pending(done) || !wait || !waits(done) {
 			return done, nil
 		}
-		select {
-		case <-time.After(erasePause):
-		case <-ctx.Done():
+		if eventlog.Sleep(ctx, erasePause) != nil {
 			return done, ctx.Err()
 		}
 	}
