@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -48,9 +49,7 @@ func Rollback(ctx context.Context, log Log, session string, after uint64, o Roll
 	if err := checkRecord(ctx, log, session, after); err != nil {
 		return nil, err
 	}
-	if o.Reason == "" {
-		o.Reason = ResyncRollback
-	}
+	o.Reason = cmp.Or(o.Reason, ResyncRollback)
 	plan := &rollback{after: after}
 	_, err := Update(ctx, log, session, UpdateOptions{
 		Writer: randomID("rollback:"), CatchUp: reading(log, session, after, true, plan.see),

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Metrics measure a server. A nil one measures nothing.
+// Metrics measure a server.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -56,9 +56,6 @@ func methodLabel(method string) string {
 
 // answered counts a finished request.
 func (m *Metrics) answered(t *web.Tracker, r *http.Request) {
-	if m == nil {
-		return
-	}
 	route, method, status := t.Label(), methodLabel(r.Method), "aborted"
 	if t.Begun {
 		status = strconv.Itoa(t.Status/100) + "xx"
@@ -77,7 +74,7 @@ func (m *Metrics) Streaming(route string) (done func()) {
 // overLimit counts a request that a limit of its tenant refused. It counts nothing if the
 // tenant's label is empty.
 func (m *Metrics) overLimit(tenant string, err error) {
-	if m == nil || tenant == "" {
+	if tenant == "" {
 		return
 	}
 	limit := ""

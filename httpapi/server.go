@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"encoding/json"
@@ -157,9 +158,8 @@ func New(o Options) (*Server, error) {
 	if o.States == nil {
 		o.States = snapshot.New(o.Log, nil)
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Metrics = cmp.Or(o.Metrics, NewMetrics(nil))
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Logger = slog.New(WithRequestID(o.Logger.Handler()))
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
@@ -192,13 +192,10 @@ func New(o Options) (*Server, error) {
 // route gives the handlers what they need.
 func (s *Server) route() (err error) {
 	o := &s.opts
-	admitting := web.GateOptions{
+	s.gate = web.NewGate(web.GateOptions{
 		States: o.States, Logger: o.Logger, Quota: o.Quota, Auth: o.Auth, Identify: o.Identify, Heartbeat: o.Heartbeat, MaxStreams: o.MaxStreams,
-	}
-	if o.Metrics != nil {
-		admitting.Meter = o.Metrics
-	}
-	s.gate = web.NewGate(admitting)
+		Meter: o.Metrics,
+	})
 	s.stream = stream.New(o.Log, o.States, o.Logger)
 	s.inspect = inspect.New(o.Log, o.Loop, o.States, o.ReadModels, s.prices, o.Quota)
 	s.control, err = control.New(control.Options{

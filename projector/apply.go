@@ -1,6 +1,7 @@
 package projector
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -60,9 +61,7 @@ func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 	case d.Chunk != nil:
 		base := eventlog.BaseOf(d.Chunk)
 		s := t.session(r.Agent, base.Timestamp)
-		if s.AgentType == "" {
-			s.AgentType = base.AgentType
-		}
+		s.AgentType = cmp.Or(s.AgentType, base.AgentType)
 		t.touch(s, r, base.Timestamp)
 		t.spoken(r)
 		if t.foreign(s) {

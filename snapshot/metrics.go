@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measure stores. A nil *Metrics measures nothing.
+// Metrics measure stores.
 type Metrics struct {
 	duration prometheus.Histogram
 	records  prometheus.Counter
@@ -39,26 +39,18 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) folded(began time.Time, records int) {
-	if m != nil {
-		m.duration.Observe(time.Since(began).Seconds())
-		m.records.Add(float64(records))
-	}
+	m.duration.Observe(time.Since(began).Seconds())
+	m.records.Add(float64(records))
 }
 
 func (m *Metrics) load() {
-	if m != nil {
-		m.loaded.Inc()
-	}
+	m.loaded.Inc()
 }
 
 func (m *Metrics) save() {
-	if m != nil {
-		m.saved.Inc()
-	}
+	m.saved.Inc()
 }
 
 func (m *Metrics) fail(what string) {
-	if m != nil {
-		m.failures.WithLabelValues(what).Inc()
-	}
+	m.failures.WithLabelValues(what).Inc()
 }

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,8 @@ func New(log eventlog.Log, o *StoreOptions) *Store {
 	if s.opts.SaveEvery <= 0 {
 		s.opts.SaveEvery = defaultSaveEvery
 	}
-	if s.opts.Logger == nil {
-		s.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
+	s.opts.Metrics = cmp.Or(s.opts.Metrics, NewMetrics(nil))
 	return s
 }
 
@@ -199,9 +199,7 @@ func left(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Cancel
 // version only if JSON is the only form.
 func (s *Store) continued(ctx context.Context, session string, to uint64, forms ...Form) (*folding, error) {
 	limit := to
-	if limit == 0 {
-		limit = ^uint64(0)
-	}
+	limit = cmp.Or(limit, ^uint64(0))
 	for range foldTries {
 		saved, err := s.opts.Folds.Nearest(ctx, session, limit, forms...)
 		if left(ctx) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -62,9 +63,8 @@ type Options struct {
 	TraceContent bool
 }
 
-// Metrics measure what a loop does. A nil one measures nothing. Labels are
-// names that the agents' definitions have, or one of few words; what models and
-// callers make up is "other".
+// Metrics measure what a loop does. Labels are names that the agents' definitions
+// have, or one of few words; what models and callers make up is "other".
 type Metrics = metrics.Metrics
 
 // NewMetrics registers what a loop measures. It panics if that is registered
@@ -139,12 +139,9 @@ func withDefaults(log eventlog.Log, options *Options) (o Options) {
 	if o.Node == "" {
 		o.Node = "node-" + o.NewID()
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.RetryDelay == 0 {
-		o.RetryDelay = agentloop.DefaultRetryDelay
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or(o.Metrics, NewMetrics(nil))
+	o.RetryDelay = cmp.Or(o.RetryDelay, agentloop.DefaultRetryDelay)
 	return o
 }
 

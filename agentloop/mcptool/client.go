@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -88,18 +89,10 @@ func newClient(server Server, o *Options) *Client {
 	if o != nil {
 		c.opts = *o
 	}
-	if c.opts.Version == "" {
-		c.opts.Version = "unknown"
-	}
-	if c.opts.ConnectTimeout == 0 {
-		c.opts.ConnectTimeout = DefaultConnectTimeout
-	}
-	if c.opts.StopTimeout == 0 {
-		c.opts.StopTimeout = DefaultStopTimeout
-	}
-	if c.opts.Logger == nil {
-		c.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.opts.Version = cmp.Or(c.opts.Version, "unknown")
+	c.opts.ConnectTimeout = cmp.Or(c.opts.ConnectTimeout, DefaultConnectTimeout)
+	c.opts.StopTimeout = cmp.Or(c.opts.StopTimeout, DefaultStopTimeout)
+	c.opts.Logger = cmp.Or(c.opts.Logger, slog.New(slog.DiscardHandler))
 	c.log = c.opts.Logger.With("mcp", server.Name)
 	c.base = http.DefaultTransport.(*http.Transport).Clone()
 	c.http = newHTTPClient(c.base, server.Headers)

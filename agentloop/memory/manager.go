@@ -49,9 +49,8 @@ func New(o Options) *Manager {
 		o.Executor = Inline()
 	}
 	o.MinCosine = cmp.Or(o.MinCosine, DefaultMinCosine)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or(o.Metrics, NewMetrics(nil))
 	if o.Now == nil {
 		o.Now = time.Now
 	}

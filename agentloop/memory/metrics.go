@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measure what a manager does. A nil one measures nothing.
+// Metrics measure what a manager does.
 type Metrics struct {
 	embeddings *prometheus.CounterVec
 }
@@ -29,9 +29,6 @@ const (
 )
 
 func (m *Metrics) embedded(of string, texts int, err error) {
-	if m == nil {
-		return
-	}
 	outcome := "ok"
 	if err != nil {
 		outcome = "failed"

@@ -138,9 +138,7 @@ func (v *verifier) see(r eventlog.Record) (err error) {
 	}
 	others := r.Kind == eventlog.KindFact && !v.ours(r)
 	projector.Apply(v.tree, r)
-	if v.found.SessionID == "" {
-		v.found.SessionID = v.tree.SessionID
-	}
+	v.found.SessionID = cmp.Or(v.found.SessionID, v.tree.SessionID)
 	if appended || others {
 		v.due = v.due[:0]
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics measure a work list. A nil one measures nothing. Values of the
+// Metrics measure a work list. Values of the
 // list are from the last time that it was read: a scrape makes no
 // requests.
 type Metrics struct {
@@ -43,27 +43,19 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) saw(trees, unheld int) {
-	if m != nil {
-		m.trees.Set(float64(trees))
-		m.unheld.Set(float64(unheld))
-		m.looked.Set(float64(time.Now().UnixMilli()) / 1000)
-	}
+	m.trees.Set(float64(trees))
+	m.unheld.Set(float64(unheld))
+	m.looked.Set(float64(time.Now().UnixMilli()) / 1000)
 }
 
 func (m *Metrics) failed() {
-	if m != nil {
-		m.failures.Inc()
-	}
+	m.failures.Inc()
 }
 
 func (m *Metrics) takesUp() {
-	if m != nil {
-		m.offers.Inc()
-	}
+	m.offers.Inc()
 }
 
 func (m *Metrics) live(nodes int) {
-	if m != nil {
-		m.nodes.Set(float64(nodes))
-	}
+	m.nodes.Set(float64(nodes))
 }

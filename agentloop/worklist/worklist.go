@@ -1,6 +1,7 @@
 package worklist
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -103,12 +104,9 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Worklist, error) {
 	if o.Node == "" {
 		return nil, errors.New("worklist: Node is required")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Patience == 0 {
-		o.Patience = 30 * time.Second
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or(o.Metrics, NewMetrics(nil))
+	o.Patience = cmp.Or(o.Patience, 30*time.Second)
 	js, err := natsjs.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("worklist: %w", err)

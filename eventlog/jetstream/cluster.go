@@ -42,7 +42,7 @@ func IsConflict(err error) bool { return link.IsConflict(err) }
 // overwrite, in its own files, messages that were removed from its streams.
 type Server = link.Server
 
-// Metrics measure logs. A nil one measures nothing.
+// Metrics measure logs.
 type Metrics = metrics.Metrics
 
 // NewMetrics registers the metrics of logs. It panics if they are registered already.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -93,15 +94,9 @@ type keySource interface {
 // Errors, which don't name the file: not exactly one of JWKSFile, JWKS and
 // JWKSURL; a set that can't be read or is not valid. The URL is not opened.
 func NewJWT(o JWTOptions) (*JWT, error) {
-	if o.SessionsClaim == "" {
-		o.SessionsClaim = DefaultSessionsClaim
-	}
-	if o.OperationsClaim == "" {
-		o.OperationsClaim = DefaultOperationsClaim
-	}
-	if o.Leeway == 0 {
-		o.Leeway = DefaultJWTLeeway
-	}
+	o.SessionsClaim = cmp.Or(o.SessionsClaim, DefaultSessionsClaim)
+	o.OperationsClaim = cmp.Or(o.OperationsClaim, DefaultOperationsClaim)
+	o.Leeway = cmp.Or(o.Leeway, DefaultJWTLeeway)
 	o.Leeway = max(o.Leeway, 0)
 	if o.Now == nil {
 		o.Now = time.Now

@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -98,9 +99,7 @@ type Paging struct{ Offset, Limit int }
 
 // Check returns the paging with its default, or a *QueryError.
 func (p Paging) Check() (Paging, error) {
-	if p.Limit == 0 {
-		p.Limit = DefaultPage
-	}
+	p.Limit = cmp.Or(p.Limit, DefaultPage)
 	switch {
 	case p.Offset < 0:
 		return p, &QueryError{Field: "offset", Reason: "must not be negative"}

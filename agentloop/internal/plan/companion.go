@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -60,9 +61,7 @@ func (d *Agent) linkPersistent(agents map[string]*Agent) {
 		if child == nil {
 			continue
 		}
-		if p.Description == "" {
-			p.Description = child.Description
-		}
+		p.Description = cmp.Or(p.Description, child.Description)
 		d.Persistent[p.Agent] = p
 		blocking = blocking || p.Mode == agentloop.Blocking
 		list += fmt.Sprintf("\n- %s (%s): %s", p.Agent, p.Mode, p.Description)

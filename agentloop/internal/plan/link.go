@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,9 +40,7 @@ func (d *Agent) link(agents map[string]*Agent) {
 		if child.OutputSchema == nil {
 			d.refuse(at, "agent %s needs an outputSchema: it is what the call returns", sub.Agent)
 		}
-		if sub.Description == "" {
-			sub.Description = child.Description
-		}
+		sub.Description = cmp.Or(sub.Description, child.Description)
 		d.offer(tool, sub.Description, child.InputSchema)
 		d.Subs[tool] = &SubAgent{SubAgent: sub, Def: child}
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -16,9 +17,7 @@ var workspaceCapabilities = []eventlog.WorkspaceCapability{
 
 // addWorkspace gives an agent the tools of its workspace.
 func (d *Agent) addWorkspace(w agentloop.Workspace) {
-	if w.Name == "" {
-		w.Name = agentloop.DefaultWorkspaceName
-	}
+	w.Name = cmp.Or(w.Name, agentloop.DefaultWorkspaceName)
 	if w.Capabilities == nil {
 		w.Capabilities = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
 	}

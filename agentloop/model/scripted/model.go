@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,7 @@ func New(turns []Turn, opts *Options) model.Model {
 	if opts != nil {
 		s.opts = *opts
 	}
-	if s.opts.Name == "" {
-		s.opts.Name = "scripted"
-	}
+	s.opts.Name = cmp.Or(s.opts.Name, "scripted")
 	s.opts.Words = max(s.opts.Words, 1)
 	return s
 }
@@ -84,12 +83,7 @@ func answered(messages []model.Message) int {
 // wait lets the delay before the i-th piece pass, unless ctx ends first.
 func (s *script) wait(ctx context.Context, i int) error {
 	if ctx.Err() == nil && i > 0 && s.opts.Delay > 0 {
-		timer := time.NewTimer(s.opts.Delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+		_ = eventlog.Sleep(ctx, s.opts.Delay) // below
 	}
 	switch err := ctx.Err(); {
 	case err == nil:
@@ -112,9 +106,7 @@ func (s *script) events(turn Turn, number int) []model.Event {
 	}
 	for i, call := range turn.ToolCalls {
 		id := call.ID
-		if id == "" {
-			id = fmt.Sprintf("call_%d_%d", number, i)
-		}
+		id = cmp.Or(id, fmt.Sprintf("call_%d_%d", number, i))
 		arguments := string(call.Arguments)
 		if call.Arguments == nil {
 			arguments = "{}"
@@ -141,8 +133,6 @@ func (t Turn) stopReason() eventlog.StopReason {
 
 func (t Turn) usage() eventlog.TokenUsage {
 	u := t.Usage
-	if u.Total == 0 {
-		u.Total = u.Prompt + u.Completion
-	}
+	u.Total = cmp.Or(u.Total, u.Prompt+u.Completion)
 	return u
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,9 +26,7 @@ const (
 
 // Run implements workspace.Shell.
 func (s *space) Run(ctx context.Context, c workspace.Command) (workspace.Outcome, error) {
-	if c.Dir == "" {
-		c.Dir = "."
-	}
+	c.Dir = cmp.Or(c.Dir, ".")
 	switch {
 	case strings.TrimSpace(c.Line) == "":
 		return workspace.Outcome{}, fmt.Errorf("the command is empty: %w", errBadCommand)

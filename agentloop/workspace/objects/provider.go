@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,12 +81,8 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
 	if o != nil {
 		p.opts = *o
 	}
-	if p.opts.MaxBytes == 0 {
-		p.opts.MaxBytes = defaultMaxBytes
-	}
-	if p.opts.Grace == 0 {
-		p.opts.Grace = defaultGrace
-	}
+	p.opts.MaxBytes = cmp.Or(p.opts.MaxBytes, defaultMaxBytes)
+	p.opts.Grace = cmp.Or(p.opts.Grace, defaultGrace)
 	p.opts.Replicas = max(p.opts.Replicas, 1)
 	var err error
 	if p.js, err = natsjs.New(nc, natsjs.WithDefaultTimeout(patience)); err != nil { // a server that is alone is asked once

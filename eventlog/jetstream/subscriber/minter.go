@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,9 +58,7 @@ func New(seed string, o *Options) (*Minter, error) {
 	if o != nil {
 		m.opts = *o
 	}
-	if m.opts.TTL == 0 {
-		m.opts.TTL = DefaultTTL
-	}
+	m.opts.TTL = cmp.Or(m.opts.TTL, DefaultTTL)
 	if m.opts.Now == nil {
 		m.opts.Now = time.Now
 	}
@@ -115,9 +114,7 @@ func (m *Minter) Mint(session string, generation uint64, ttl time.Duration) (Rig
 	if err := eventlog.ValidateClientSessionID(session); err != nil {
 		return Right{}, err
 	}
-	if ttl == 0 {
-		ttl = m.opts.TTL
-	}
+	ttl = cmp.Or(ttl, m.opts.TTL)
 	if ttl < MinTTL || ttl > MaxTTL {
 		return Right{}, ErrTTL
 	}

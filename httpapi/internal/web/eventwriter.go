@@ -215,9 +215,6 @@ func (o *EventWriter) pull(ctx context.Context, out *outbox, events iter.Seq2[Ev
 
 // count counts the client in the metrics until done is called.
 func (o *EventWriter) count() (done func()) {
-	if o.gate.meter == nil {
-		return func() {}
-	}
 	route := OtherRoute
 	if t, ok := o.w.(*Tracker); ok {
 		route = t.Label()

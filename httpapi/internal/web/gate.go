@@ -20,7 +20,7 @@ type Gate struct {
 	states *snapshot.Store
 	logger *slog.Logger
 	quota  *quota.Quota // nil: tenants have no limits
-	meter  Meter        // nil: nothing is counted
+	meter  Meter
 
 	heartbeat     time.Duration
 	WriteTimeout  time.Duration
@@ -49,8 +49,8 @@ type Meter interface {
 type GateOptions struct {
 	States     *snapshot.Store
 	Logger     *slog.Logger
-	Quota      *quota.Quota       // nil: tenants have no limits
-	Meter      Meter              // nil: nothing is counted
+	Quota      *quota.Quota // nil: tenants have no limits
+	Meter      Meter
 	Auth       auth.Authenticator // nil: everybody may do everything
 	Identify   auth.Identifier
 	Heartbeat  time.Duration

@@ -68,10 +68,6 @@ func (r *Request) OpenStream() error {
 	if err != nil {
 		return err
 	}
-	if r.meter == nil {
-		r.streams = done
-		return nil
-	}
 	tenant := r.quota.Label(auth.CallerOf(r.Context()).Tenant)
 	r.meter.TenantStreams(tenant, 1)
 	r.streams = func() {

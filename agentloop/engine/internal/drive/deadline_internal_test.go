@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
@@ -28,7 +29,7 @@ func TestADeadlineThatMeetsTheEndWritesNothing(t *testing.T) {
 		{Name: "kid", Model: m, OutputSchema: json.RawMessage(`{"type":"object"}`)},
 	})
 	require.NoError(t, err)
-	h := &Host{Clock: record.Clock{Now: time.Now}, Log: log, Logger: slog.New(slog.DiscardHandler)}
+	h := &Host{Clock: record.Clock{Now: time.Now}, Log: log, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(nil)}
 	call := projector.Call{
 		ToolCall: eventlog.ToolCall{ID: "c", Name: "subagent__kid", Arguments: json.RawMessage(`{}`)}, RunID: "r",
 		Pending: &projector.Pending{Kind: eventlog.PendingChild, Child: "s-sub-c", Deadline: 1},

@@ -18,9 +18,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Metrics measure what a loop does. A nil one measures nothing. Labels are
-// names that the agents' definitions have, or one of few words; what models and
-// callers make up is "other".
+// Metrics measure what a loop does. Labels are names that the agents' definitions
+// have, or one of few words; what models and callers make up is "other".
 type Metrics struct {
 	driven    prometheus.Gauge
 	claims    prometheus.Counter
@@ -149,16 +148,11 @@ func modelLabel(d *plan.Agent) string {
 
 // Drives adds n to the trees that this node drives.
 func (m *Metrics) Drives(n float64) {
-	if m != nil {
-		m.driven.Add(n)
-	}
+	m.driven.Add(n)
 }
 
 // Claimed counts a claim.
 func (m *Metrics) Claimed(takeover bool) {
-	if m == nil {
-		return
-	}
 	m.claims.Inc()
 	if takeover {
 		m.takeovers.Inc()
@@ -167,23 +161,16 @@ func (m *Metrics) Claimed(takeover bool) {
 
 // LostTo counts a tree that another node continues with, by cause.
 func (m *Metrics) LostTo(cause string) {
-	if m != nil {
-		m.lost.WithLabelValues(cause).Inc()
-	}
+	m.lost.WithLabelValues(cause).Inc()
 }
 
 // Executed measures the execution of a tool.
 func (m *Metrics) Executed(d *plan.Agent, tool, outcome string, took time.Duration) {
-	if m != nil {
-		m.tools.WithLabelValues(toolLabel(d, tool), outcome).Observe(took.Seconds())
-	}
+	m.tools.WithLabelValues(toolLabel(d, tool), outcome).Observe(took.Seconds())
 }
 
 // Recalled measures what it took to recall memories.
 func (m *Metrics) Recalled(d *plan.Agent, found int, err error, took time.Duration) {
-	if m == nil {
-		return
-	}
 	outcome := "found"
 	switch {
 	case err != nil:
@@ -196,9 +183,6 @@ func (m *Metrics) Recalled(d *plan.Agent, found int, err error, took time.Durati
 
 // Asked measures what a provider of workspaces was asked to do.
 func (m *Metrics) Asked(ctx context.Context, provider, operation string, err error, took time.Duration) {
-	if m == nil {
-		return
-	}
 	outcome := "failed"
 	switch {
 	case err == nil:
@@ -232,7 +216,7 @@ func (m *Metrics) ModelCall(d *plan.Agent) *ModelCall {
 
 // Speaks records a piece of the answer.
 func (c *ModelCall) Speaks() {
-	if c.m != nil && !c.spoke {
+	if !c.spoke {
 		c.spoke = true
 		c.m.firstToken.WithLabelValues(c.model).Observe(time.Since(c.began).Seconds())
 	}
@@ -240,17 +224,12 @@ func (c *ModelCall) Speaks() {
 
 // Ended measures the whole call.
 func (c *ModelCall) Ended(outcome string) {
-	if c.m != nil {
-		c.m.models.WithLabelValues(c.model, outcome).Observe(time.Since(c.began).Seconds())
-	}
+	c.m.models.WithLabelValues(c.model, outcome).Observe(time.Since(c.began).Seconds())
 }
 
 // Count counts what a fact of this node's says. s is the session that it is of,
 // d its agent; each may be nil.
 func (m *Metrics) Count(rec eventlog.Record, s *projector.Session, d *plan.Agent) {
-	if m == nil {
-		return
-	}
 	switch rec.Type {
 	case (*eventlog.ModelTurn)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.RunEnded)(nil).Type():
 	default:

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,9 +28,7 @@ const purgeStep = 50_000
 // later purge can remove more. Before a record is removed, its copy in the segments is
 // compared with it.
 func (l *Maintenance) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Purged, error) {
-	if o.SealedFor == 0 {
-		o.SealedFor = eventlog.MinSealed
-	}
+	o.SealedFor = cmp.Or(o.SealedFor, eventlog.MinSealed)
 	ctx, err := l.Frees(ctx)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Metrics measure logs. A nil one measures nothing.
+// Metrics measure logs.
 type Metrics struct {
 	durability *prometheus.GaugeVec
 	appends    *prometheus.HistogramVec
@@ -102,10 +102,10 @@ type Log struct {
 	latency prometheus.Observer
 }
 
-// Of returns m for a log of that durability, nil if m is nil.
+// Of returns m for a log of that durability. If m is nil, nobody sees what is measured.
 func (m *Metrics) Of(d eventlog.Durability) *Log {
 	if m == nil {
-		return nil
+		m = New(nil)
 	}
 	m.durability.WithLabelValues("jetstream", string(d), modeOf(d)).Set(1)
 	return &Log{m, m.appends.WithLabelValues(modeOf(d))}
@@ -113,9 +113,6 @@ func (m *Metrics) Of(d eventlog.Durability) *Log {
 
 // Appended records an append that began at the given time.
 func (m *Log) Appended(began time.Time, entries []eventlog.Entry, err error) {
-	if m == nil {
-		return
-	}
 	if err != nil {
 		m.failures.WithLabelValues(reasonOf(err)).Inc()
 		return
@@ -145,33 +142,23 @@ func reasonOf(err error) string {
 }
 
 func (m *Log) Grouped(sessions int) {
-	if m != nil {
-		m.groups.Observe(float64(sessions))
-	}
+	m.groups.Observe(float64(sessions))
 }
 
 func (m *Log) Sealed() {
-	if m != nil {
-		m.segments.Inc()
-	}
+	m.segments.Inc()
 }
 
 func (m *Log) Subscribed(n float64) {
-	if m != nil {
-		m.hubSessions.Add(n)
-	}
+	m.hubSessions.Add(n)
 }
 
 func (m *Log) Followed(n float64) {
-	if m != nil {
-		m.followers.Add(n)
-	}
+	m.followers.Add(n)
 }
 
 // CatchUp records a follower's read of the log.
 func (m *Log) CatchUp(cause string, records int) {
-	if m != nil {
-		m.catchUps.WithLabelValues(cause).Inc()
-		m.caughtUp.Add(float64(records))
-	}
+	m.catchUps.WithLabelValues(cause).Inc()
+	m.caughtUp.Add(float64(records))
 }
