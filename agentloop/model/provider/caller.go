@@ -96,28 +96,36 @@ type Answer interface {
 // and the time that a takes does not count. But for a's own, errors are
 // *model.Error.
 func (c Caller) Stream(ctx context.Context, post Post, a Answer) error {
-	if !c.usableURL() {
-		return errUnusableURL()
-	}
 	ctx, clock := newIdleClock(ctx, c.IdleTimeout)
 	defer clock.close()
-	var res *http.Response
-	err := post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
-		c.addHeaders(req)
-		res, err := send(req, next)
-		if err == nil {
-			clock.start() // a failed answer is read before there is a stream
-			boundErrorBody(res)
-		}
-		return res, err
-	})
+	res, err := c.answered(ctx, post, clock.start) // a failed answer is read before there is a stream
 	if err != nil {
-		return c.callError(ctx, res, err)
+		return err
 	}
 	if err := c.notStream(ctx, res); err != nil {
 		return err
 	}
 	return c.read(ctx, res, clock, a)
+}
+
+// answered makes a request, and calls begun when its answer begins.
+func (c Caller) answered(ctx context.Context, post Post, begun func()) (res *http.Response, err error) {
+	if !c.usableURL() {
+		return nil, &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL"}
+	}
+	err = post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
+		c.addHeaders(req)
+		res, err := send(req, next)
+		if err == nil {
+			begun()
+			boundErrorBody(res)
+		}
+		return res, err
+	})
+	if err != nil {
+		return nil, c.callError(ctx, res, err)
+	}
+	return res, nil
 }
 
 // maxDocument bounds an answer that is no stream, in bytes.
@@ -126,20 +134,9 @@ const maxDocument = 64 << 20
 // Document makes one call whose answer is one JSON document, and decodes that
 // into v. Errors are *model.Error.
 func (c Caller) Document(ctx context.Context, post Post, v any) error {
-	if !c.usableURL() {
-		return errUnusableURL()
-	}
-	var res *http.Response
-	err := post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
-		c.addHeaders(req)
-		res, err := send(req, next)
-		if err == nil {
-			boundErrorBody(res)
-		}
-		return res, err
-	})
+	res, err := c.answered(ctx, post, func() {})
 	if err != nil {
-		return c.callError(ctx, res, err)
+		return err
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
@@ -178,8 +175,4 @@ func (c Caller) usableURL() bool {
 	}
 	u, err := url.Parse(c.BaseURL)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
-func errUnusableURL() error {
-	return &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL"}
 }

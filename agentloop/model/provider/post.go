@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // PostJSON returns a request without an SDK: body as JSON, with options in place of its
@@ -57,7 +59,7 @@ func (c Caller) PostJSON(client *http.Client, root, route string, body any, opti
 
 // encode returns body as JSON. Texts are sent as they are, without escapes for HTML.
 func encode(body any, options Options) ([]byte, error) {
-	raw, err := marshal(body)
+	raw, err := eventlog.Marshal(body)
 	if err != nil || len(options) == 0 {
 		return raw, err
 	}
@@ -66,19 +68,9 @@ func encode(body any, options Options) ([]byte, error) {
 		return nil, err
 	}
 	for name, value := range options {
-		if members[name], err = marshal(value); err != nil {
+		if members[name], err = eventlog.Marshal(value); err != nil {
 			return nil, err
 		}
 	}
-	return marshal(members)
-}
-
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return eventlog.Marshal(members)
 }

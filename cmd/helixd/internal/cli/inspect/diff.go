@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -226,13 +225,11 @@ func valueAt(state any, pointer string) (text string, ok bool) {
 			return "", false
 		}
 	}
-	var raw bytes.Buffer
-	enc := json.NewEncoder(&raw)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(state) != nil {
+	raw, err := eventlog.Marshal(state)
+	if err != nil {
 		return "", false
 	}
-	return terminal.Value(bytes.TrimSpace(raw.Bytes())), true
+	return terminal.Value(raw), true
 }
 
 // spending says what was used, in a few words.
