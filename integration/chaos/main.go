@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -52,9 +53,7 @@ func start() int {
 	if o.Short {
 		o.sessions, o.span = min(o.sessions, 24), min(o.span, time.Duration(15+10*o.nodes)*time.Second)
 	}
-	if o.seed == 0 {
-		o.seed = uint64(time.Now().UnixNano()) % 1_000_000_000
-	}
+	o.seed = cmp.Or(o.seed, uint64(time.Now().UnixNano())%1_000_000_000)
 	switch {
 	case *faults != "":
 		o.faults = strings.Split(*faults, ",")

@@ -18,9 +18,8 @@ import (
 
 // Agents.
 const (
-	agentWalker   = "walker" // thinks, calls tools at once, speaks
-	agentBoss     = "boss"   // the same, and approvals, client tools and sub-agents
-	agentProducer = "producer"
+	agentWalker = "walker" // thinks, calls tools at once, speaks
+	agentBoss   = "boss"   // the same, and approvals, client tools and sub-agents
 )
 
 // tools are the HTTP tools that agents call.
@@ -66,9 +65,7 @@ func (s *tools) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h := fnv.New32a()
 	fmt.Fprint(h, name)
-	select {
-	case <-time.After(time.Duration(10+h.Sum32()%150) * time.Millisecond):
-	case <-r.Context().Done():
+	if eventlog.Sleep(r.Context(), time.Duration(10+h.Sum32()%150)*time.Millisecond) != nil {
 		return
 	}
 	fmt.Fprintf(w, `{"result":{"city":%q,"sky":"grey"},"patches":[{"op":"add","path":"/%s","value":"seen"}],"events":[{"name":"looked","data":%q}]}`,

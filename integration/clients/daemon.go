@@ -26,11 +26,8 @@ func startDaemon(ctx context.Context, folder string, o options, model string) (*
 	}
 	d := &daemon{all.Nodes[0]}
 	d.Env = []string{"GODEBUG=gctrace=1"} // the heap's size, a line a collection
-	if err := d.Start(); err != nil {
-		return nil, err
-	}
-	if _, err := d.Ready(ctx); err != nil {
-		d.Kill()
+	if err := all.Start(ctx); err != nil {
+		all.Close()
 		return nil, err
 	}
 	return d, nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -109,10 +107,10 @@ func (r *report) latencies(l *load) {
 		if q < 1 {
 			name = "p" + strconv.FormatFloat(100*q, 'f', -1, 64)
 		}
-		r.add("append to client, "+name, "ms", ms(heard, q))
+		r.add("append to client, "+name, "ms", heard.MS(q))
 	}
 	r.add("chunks measured", "", float64(len(heard)))
-	r.add("the load's own delay, due to append, p99", "ms", ms(late, 0.99))
+	r.add("the load's own delay, due to append, p99", "ms", late.MS(0.99))
 }
 
 var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ `)
@@ -157,29 +155,13 @@ func places(v float64) int {
 }
 
 // syncCost reports what the disk takes for a small synced write, since every
-// chunk waits for one in the durability fsync. Nearly nothing means that the
-// folder is on no disk.
+// chunk waits for one in the durability fsync.
 func (r *report) syncCost(dir string) error {
-	f, err := os.Create(filepath.Join(dir, "sync"))
+	took, err := deployment.SyncCost(dir)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	var took deployment.Samples
-	for range 200 {
-		begin := time.Now()
-		if _, err := f.Write(make([]byte, 4<<10)); err != nil {
-			return err
-		}
-		if err := f.Sync(); err != nil {
-			return err
-		}
-		took = append(took, time.Since(begin))
-	}
-	r.add("disk: write and fsync of 4 KiB, p50", "ms", ms(took, 0.5))
-	r.add("disk: the same, p99", "ms", ms(took, 0.99))
+	r.add("disk: write and fsync of 4 KiB, p50", "ms", took.MS(0.5))
+	r.add("disk: the same, p99", "ms", took.MS(0.99))
 	return nil
 }
-
-// ms returns a quantile in milliseconds.
-func ms(s deployment.Samples, q float64) float64 { return float64(s.At(q)) / 1e6 }

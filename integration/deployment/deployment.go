@@ -77,7 +77,7 @@ func Outside(b Binaries, dir string, servers, n int, config string) (*Deployment
 		name := fmt.Sprint("server", i+1)
 		folder := filepath.Join(dir, name)
 		file := filepath.Join(folder, "nats.conf")
-		p, err := newProcess(name, folder, b.NATSServer, "-c", file)
+		p, err := NewProcess(name, folder, b.NATSServer, "-c", file)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ func NewNode(b Binaries, dir, name, config string) (*Node, error) {
 	folder := filepath.Join(dir, name)
 	file := filepath.Join(folder, "helix.yaml")
 	n := &Node{URL: "http://" + address, API: Client("http://"+address, Within)}
-	if n.Process, err = newProcess(name, folder, b.Helixd, "serve", "--config", file); err != nil {
+	if n.Process, err = NewProcess(name, folder, b.Helixd, "serve", "--config", file); err != nil {
 		return nil, err
 	}
 	text := fmt.Sprintf("listen: %s\ndataDir: data\n%s", address, config)

@@ -26,7 +26,9 @@ type Process struct {
 	ended chan struct{} // closed when the process has; nil: it was never started
 }
 
-func newProcess(name, dir string, args ...string) (*Process, error) {
+// NewProcess returns a program that runs in a folder of its own, which has its log. It does
+// not start it.
+func NewProcess(name, dir string, args ...string) (*Process, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,31 @@ func (s Samples) At(q float64) time.Duration {
 	}
 	slices.Sort(s)
 	return s[min(len(s)-1, int(q*float64(len(s))))]
+}
+
+// MS is At in milliseconds.
+func (s Samples) MS(q float64) float64 { return float64(s.At(q)) / 1e6 }
+
+// SyncCost measures small synced writes into a folder. If they take nearly nothing, the
+// folder is not on a disk, and no figure of a durability with fsync means anything.
+func SyncCost(dir string) (took Samples, err error) {
+	f, err := os.Create(filepath.Join(dir, "sync"))
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	for range 200 {
+		began := time.Now()
+		if _, err := f.Write(make([]byte, 4<<10)); err != nil {
+			return nil, err
+		}
+		if err := f.Sync(); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return took, nil
 }
 
 // LoadAverage is the machine's, over one, five and fifteen minutes.

@@ -3,15 +3,12 @@ package deployment
 import (
 	"context"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // Sleep lets time pass. If ctx ends before, it returns ctx's cause at once.
 func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	_ = eventlog.Sleep(ctx, d)
 	return context.Cause(ctx)
 }

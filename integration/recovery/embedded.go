@@ -56,23 +56,9 @@ func (b *bench) embeddedLeader(d *deployment.Deployment) error {
 // onEmbedded runs three nodes with their own cluster.
 func (b *bench) onEmbedded(do func(*deployment.Deployment) error) error {
 	b.clusters++
-	dir, err := b.dir(fmt.Sprint("embedded-", b.clusters))
-	if err != nil {
-		return err
-	}
-	d, err := deployment.Embedded(b.binaries, dir, 3, b.agents())
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	deployment.Say("starting three nodes with their own cluster")
-	if err := d.Start(b.ctx); err != nil {
-		return err
-	}
-	if err := d.Streams.WaitHealthy(b.ctx); err != nil {
-		return err
-	}
-	return do(d)
+	return b.on(fmt.Sprint("embedded-", b.clusters), "three nodes with their own cluster", func(dir string) (*deployment.Deployment, error) {
+		return deployment.Embedded(b.binaries, dir, 3, b.agents())
+	}, do)
 }
 
 // lead has a node's server lead all streams.

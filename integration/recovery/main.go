@@ -108,3 +108,24 @@ func (b *bench) dir(name string) (string, error) {
 	path := filepath.Join(b.folder, name)
 	return path, os.MkdirAll(path, 0o700)
 }
+
+// on runs a deployment in a folder of that name. what says what it is.
+func (b *bench) on(name, what string, in func(dir string) (*deployment.Deployment, error), do func(*deployment.Deployment) error) error {
+	dir, err := b.dir(name)
+	if err != nil {
+		return err
+	}
+	d, err := in(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	deployment.Say("starting %s", what)
+	if err := d.Start(b.ctx); err != nil {
+		return err
+	}
+	if err := d.Streams.WaitHealthy(b.ctx); err != nil {
+		return err
+	}
+	return do(d)
+}

@@ -47,23 +47,9 @@ func (b *bench) leader() error {
 
 // onOutside runs three nodes on three NATS servers.
 func (b *bench) onOutside(name string, do func(*deployment.Deployment) error) error {
-	dir, err := b.dir(name)
-	if err != nil {
-		return err
-	}
-	d, err := deployment.Outside(b.binaries, dir, 3, 3, b.agents())
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	deployment.Say("starting three NATS servers and three nodes")
-	if err := d.Start(b.ctx); err != nil {
-		return err
-	}
-	if err := d.Streams.WaitHealthy(b.ctx); err != nil {
-		return err
-	}
-	return do(d)
+	return b.on(name, "three NATS servers and three nodes", func(dir string) (*deployment.Deployment, error) {
+		return deployment.Outside(b.binaries, dir, 3, 3, b.agents())
+	}, do)
 }
 
 // leading is the server that leads the log.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // audience is a number of followers and what they hear. Follower f follows
@@ -20,10 +22,10 @@ type audience struct {
 	last                int // number of a session's last chunk
 	skip                int // chunks up to this number are for warming up
 	templates           []template
-	sent                [][]atomic.Int64 // by session and number, Unix ns
-	next                []int            // by follower
-	heard               []samples        // by follower
-	ready               sync.WaitGroup   // all followers have caught up
+	sent                [][]atomic.Int64     // by session and number, Unix ns
+	next                []int                // by follower
+	heard               []deployment.Samples // by follower
+	ready               sync.WaitGroup       // all followers have caught up
 }
 
 func newAudience(followers, sessions int, p pace) *audience {
@@ -31,13 +33,13 @@ func newAudience(followers, sessions int, p pace) *audience {
 		followers: followers, sessions: sessions,
 		last: int((p.warm + p.span) / p.every), skip: int(p.warm / p.every),
 		templates: templates(sessions), sent: make([][]atomic.Int64, sessions),
-		next: make([]int, followers), heard: make([]samples, followers),
+		next: make([]int, followers), heard: make([]deployment.Samples, followers),
 	}
 	for s := range a.sent {
 		a.sent[s] = make([]atomic.Int64, a.last+1)
 	}
 	for f := range a.heard {
-		a.heard[f] = make(samples, 0, a.last)
+		a.heard[f] = make(deployment.Samples, 0, a.last)
 	}
 	a.ready.Add(followers)
 	return a
@@ -67,7 +69,7 @@ type followFunc func(ctx context.Context, follower int, hear func(n int) (done b
 
 // run publishes at the given pace to followers that are all there, and
 // returns how long chunks took from the publisher's call to each follower.
-func (a *audience) run(ctx context.Context, p pace, store appendFunc, follow followFunc) (samples, error) {
+func (a *audience) run(ctx context.Context, p pace, store appendFunc, follow followFunc) (deployment.Samples, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	counts := make([]int, a.sessions)
@@ -106,7 +108,7 @@ func (a *audience) run(ctx context.Context, p pace, store appendFunc, follow fol
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return merge(a.heard), nil
+	return slices.Concat(a.heard...), nil
 }
 
 // follow is a followFunc of helixd's log.

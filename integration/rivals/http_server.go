@@ -1,28 +1,22 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
+	"regexp"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
-const (
-	// serverWait is how long a server may take to start or to stop.
-	serverWait = time.Minute
-	// requestWait is how long a request may take that is no stream.
-	requestWait = time.Minute
-)
+// requestWait is how long a request may take that is no stream.
+const requestWait = time.Minute
 
 // dialect is how a server is spoken to over HTTP.
 type dialect struct {
@@ -59,33 +53,9 @@ var (
 // httpServer is a server process of our own, on a port of the loopback address.
 type httpServer struct {
 	dialect
+	*deployment.Process
 	dir, url string
-	cmd      *exec.Cmd
-	done     chan error // receives what cmd.Wait returned
-	log      *os.File
 	client   *http.Client
-}
-
-// start starts the command, whose output goes to a file.
-func (s *httpServer) start(cmd *exec.Cmd) (out io.Reader, err error) {
-	s.cmd, s.done = cmd, make(chan error, 1)
-	if s.log, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
-		return nil, err
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer w.Close()
-	cmd.Stdout, cmd.Stderr = w, s.log
-	// A Ctrl-C is ours to hand on, when its last figure is taken.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		r.Close()
-		return nil, err
-	}
-	go func() { s.done <- cmd.Wait() }()
-	return r, nil
 }
 
 func newHTTPClient(connections int) *http.Client {
@@ -109,66 +79,19 @@ func (b *bench) newHelixd(ctx context.Context) (*httpServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
+	n, err := deployment.NewNode(deployment.Binaries{Helixd: path}, dir, "helixd", "durability: "+helixDialect.durability+"\n")
+	if err == nil {
+		err = n.Start()
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &httpServer{dialect: helixDialect, dir: dir, url: "http://" + address, client: newHTTPClient(256)}
-	// All clients are one caller, who may have 312 streams or so by default.
-	config := filepath.Join(dir, "helix.yaml")
-	if err := os.WriteFile(config, []byte("limits: {streams: 2000}\n"), 0o600); err != nil {
+	s := &httpServer{dialect: helixDialect, Process: n.Process, dir: dir, url: n.URL, client: newHTTPClient(256)}
+	if _, err := n.Ready(ctx); err != nil {
+		s.discard()
 		return nil, err
 	}
-	out, err := s.start(exec.Command(path, "serve", "--config", config, "--listen", address, "--data-dir", filepath.Join(dir, "data"),
-		"--durability", s.durability, "--allow-unauthenticated"))
-	if err != nil {
-		return nil, fmt.Errorf("helixd: %w", err)
-	}
-	go io.Copy(io.Discard, out) //nolint:errcheck // it ends with the process
-	return s, s.ready(ctx)
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
-// ready waits until a helixd takes requests.
-func (s *httpServer) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, serverWait)
-	defer cancel()
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		res, err := s.client.Do(req)
-		if err == nil {
-			res.Body.Close()
-			if res.StatusCode == http.StatusOK {
-				return nil
-			}
-			err = errors.New(res.Status)
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case exit := <-s.done:
-			s.done <- exit
-			return s.failed(fmt.Errorf("it ended: %w", errors.Join(exit, err)))
-		case <-ctx.Done():
-			s.discard()
-			return s.failed(errors.Join(context.Cause(ctx), err))
-		}
-	}
-}
-
-func (s *httpServer) failed(err error) error {
-	log, _ := os.ReadFile(s.log.Name())
-	return fmt.Errorf("%s: %w: %s", s.system, err, bytes.TrimSpace(log))
+	return s, nil
 }
 
 // durableStreams is the folder of the npm package.
@@ -189,51 +112,50 @@ func (b *bench) newDurableStreams(ctx context.Context) (*httpServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &httpServer{dialect: durableStreamsDialect, dir: dir, client: newHTTPClient(256)}
-	cmd := exec.Command(node, "server.mjs", dir)
-	cmd.Dir = durableStreams
-	out, err := s.start(cmd)
+	program, err := filepath.Abs(filepath.Join(durableStreams, "server.mjs"))
 	if err != nil {
-		return nil, fmt.Errorf("durable streams: %w", err)
+		return nil, err
 	}
-	found := make(chan string, 1)
-	go func() { // it ends with the process
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if url := lines.Text(); strings.HasPrefix(url, "http://127.0.0.1:") {
-				found <- url
-				break
-			}
+	s := &httpServer{dialect: durableStreamsDialect, dir: dir, client: newHTTPClient(256)}
+	if s.Process, err = deployment.NewProcess("durable streams", dir, node, program, filepath.Join(dir, "data")); err == nil {
+		err = s.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.url, err = s.printed(ctx); err != nil {
+		s.discard()
+		return nil, err
+	}
+	return s, nil
+}
+
+// address is what the Durable Streams server prints when it is ready.
+var address = regexp.MustCompile(`(?m)^(http://127\.0\.0\.1:\d+)\n`)
+
+// printed waits for the server's address.
+func (s *httpServer) printed(ctx context.Context) (url string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, deployment.Within, fmt.Errorf("it was not ready after %s", deployment.Within))
+	defer cancel()
+	for {
+		log, _ := os.ReadFile(s.Log()) // an error: nothing yet
+		if m := address.FindSubmatch(log); m != nil {
+			return string(m[1]), nil
 		}
-		io.Copy(io.Discard, out) //nolint:errcheck // as above
-	}()
-	select {
-	case s.url = <-found:
-		return s, nil
-	case exit := <-s.done:
-		s.done <- exit
-		return nil, s.failed(fmt.Errorf("it ended: %w", errors.Join(exit)))
-	case <-time.After(serverWait):
-		s.discard()
-		return nil, fmt.Errorf("durable streams: it was not ready after %s", serverWait)
-	case <-ctx.Done():
-		s.discard()
-		return nil, context.Cause(ctx)
+		select {
+		case <-s.Ended():
+			return "", fmt.Errorf("%s has ended: %s", s.Name, s.LastWords())
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return "", fmt.Errorf("%s: %w", s.Name, context.Cause(ctx))
+		}
 	}
 }
 
 // discard ends the process and removes its data.
 func (s *httpServer) discard() {
 	s.client.CloseIdleConnections()
-	s.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
-	select {
-	case exit := <-s.done:
-		s.done <- exit
-	case <-time.After(serverWait):
-		s.cmd.Process.Kill() //nolint:errcheck // it may have ended
-		s.done <- <-s.done
-	}
-	s.log.Close()
+	_ = s.Stop(deployment.Within) // else it was killed
 	os.RemoveAll(s.dir)
 }
 

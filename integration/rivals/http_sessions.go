@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // httpSessions appends to numbered sessions of a server, from any session on.
@@ -27,7 +29,7 @@ func (s *httpServer) sessions(ctx context.Context, first, n int) (*httpSessions,
 	if !s.creates {
 		return h, nil
 	}
-	return h, each(ctx, n, 8, func(ctx context.Context, i int) error {
+	return h, deployment.Each(n, 8, func(i int) error {
 		return s.send(ctx, http.MethodPut, s.path(h.name(i)), nil)
 	})
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // pace is an open loop: each session has a schedule that does not wait for
@@ -28,9 +31,9 @@ type appendFunc func(ctx context.Context, session, first, n int) error
 
 // pacedResult is what one run of a pace saw.
 type pacedResult struct {
-	fromDue  samples // due time to ack
-	fromSend samples // the append's call to its ack
-	acked    int     // within the span
+	fromDue  deployment.Samples // due time to ack
+	fromSend deployment.Samples // the append's call to its ack
+	acked    int                // within the span
 	span     time.Duration
 	unacked  int // after the drain; their wait up to then is among fromDue
 }
@@ -72,13 +75,13 @@ func (p pace) run(ctx context.Context, counts []int, store appendFunc) (pacedRes
 		return pacedResult{}, err
 	}
 	var total pacedResult
-	due, sent := make([]samples, p.sessions), make([]samples, p.sessions)
+	due, sent := make([]deployment.Samples, p.sessions), make([]deployment.Samples, p.sessions)
 	for s, r := range results {
 		due[s], sent[s] = r.fromDue, r.fromSend
 		total.acked += r.acked
 		total.unacked += r.unacked
 	}
-	total.fromDue, total.fromSend, total.span = merge(due), merge(sent), p.span
+	total.fromDue, total.fromSend, total.span = slices.Concat(due...), slices.Concat(sent...), p.span
 	return total, nil
 }
 
@@ -86,7 +89,7 @@ func (p pace) session(ctx context.Context, s int, begin, first time.Time, count 
 	from, to := begin.Add(p.warm), begin.Add(p.warm+p.span)
 	giveUp := to.Add(p.drain)
 	expected := int(p.span/p.every) + 1
-	out.fromDue, out.fromSend = make(samples, 0, expected), make(samples, 0, expected)
+	out.fromDue, out.fromSend = make(deployment.Samples, 0, expected), make(deployment.Samples, 0, expected)
 	for due := first; due.Before(to); {
 		time.Sleep(time.Until(due))
 		if ctx.Err() != nil {

@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 var errNoRedis = errors.New("redis-server is not in the PATH; on Debian: apt-get install -y --no-install-recommends redis-server")
@@ -28,10 +29,9 @@ const (
 // redisServer is a redis-server of our own, on a socket in its data folder.
 type redisServer struct {
 	mode
-	dir  string
-	cmd  *exec.Cmd
-	done chan error // receives what cmd.Wait returned
-	rdb  *redis.Client
+	process *deployment.Process
+	dir     string
+	rdb     *redis.Client
 }
 
 // startRedis starts on a folder, which may hold data already, and returns
@@ -42,20 +42,20 @@ func startRedis(ctx context.Context, dir string, m mode) (*redisServer, error) {
 		return nil, errNoRedis
 	}
 	socket := filepath.Join(dir, "s")
-	r := &redisServer{mode: m, dir: dir, done: make(chan error, 1)}
-	r.cmd = exec.Command(path,
+	r := &redisServer{mode: m, dir: dir}
+	r.process, err = deployment.NewProcess("redis", dir, path,
 		"--port", "0", "--unixsocket", socket, "--unixsocketperm", "700", "--dir", dir, "--daemonize", "no",
 		"--save", "", "--appendonly", "yes", "--appendfsync", m.appendFsync,
 		// A rewrite in the middle of a measurement would hurt Redis only.
 		"--auto-aof-rewrite-percentage", "0",
-		"--maxclients", fmt.Sprint(redisClients), "--logfile", filepath.Join(dir, "log"),
+		"--maxclients", fmt.Sprint(redisClients),
 	)
-	// A Ctrl-C is ours to hand on, when its last figure is taken.
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := r.cmd.Start(); err != nil {
+	if err == nil {
+		err = r.process.Start()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
-	go func() { r.done <- r.cmd.Wait() }()
 	r.rdb = redis.NewClient(&redis.Options{
 		Network: "unix", Addr: socket, MaxRetries: -1,
 		DisableIdentity: true, ReadTimeout: redisWait, PoolTimeout: redisWait,
@@ -77,9 +77,8 @@ func (r *redisServer) ready(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(2 * time.Millisecond):
-		case exit := <-r.done:
-			r.done <- exit
-			return fmt.Errorf("it ended: %w", errors.Join(exit, err))
+		case <-r.process.Ended():
+			return fmt.Errorf("it ended: %w: %s", err, r.process.LastWords())
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), err)
 		}
@@ -109,13 +108,7 @@ func (b *bench) newRedis(ctx context.Context, m mode) (*redisServer, error) {
 // stop ends the process that startRedis started, and keeps its data.
 func (r *redisServer) stop() {
 	r.rdb.Close()
-	r.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
-	select {
-	case <-r.done:
-	case <-time.After(redisWait):
-		r.cmd.Process.Kill() //nolint:errcheck // it may have ended
-		<-r.done
-	}
+	_ = r.process.Stop(redisWait) // else it was killed
 }
 
 // discard ends the server and removes its data.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // runCatchUp compares reading a session from its beginning.
@@ -102,8 +104,8 @@ func catchUp(ctx context.Context, b *bench, what string, records, reads int, spr
 	}
 
 	b.say("reading")
-	var ours samples
-	theirs := map[int64]samples{}
+	var ours deployment.Samples
+	theirs := map[int64]deployment.Samples{}
 	for range reads {
 		took, err := timed(func() (int, error) { return h.drain(ctx, hs.templates[0]) }, records)
 		if err != nil {
@@ -120,13 +122,13 @@ func catchUp(ctx context.Context, b *bench, what string, records, reads int, spr
 	}
 	best := xrangeCounts[0]
 	for _, size := range xrangeCounts {
-		if theirs[size].at(0.5) < theirs[best].at(0.5) {
+		if theirs[size].At(0.5) < theirs[best].At(0.5) {
 			best = size
 		}
 	}
-	rival := r.figure(theirs[best].ms(0.5))
+	rival := r.figure(theirs[best].MS(0.5))
 	rival.System += fmt.Sprintf(", XRANGE COUNT %d", best)
-	b.report.lower(what+", read whole, median", "ms", h.figure(ours.ms(0.5)), rival, aim{ratio: 1})
+	b.report.lower(what+", read whole, median", "ms", h.figure(ours.MS(0.5)), rival, aim{ratio: 1})
 	return nil
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // followerCount is how many followers there are.
@@ -21,21 +23,21 @@ func runFanOut(ctx context.Context, b *bench) error {
 	}
 	h, r := helix{mode: everySecond}, redisServer{mode: everySecond}
 	fan := func(q float64) figure {
-		return figure{System: "core NATS subscriptions", Durability: "behind the same log", Value: core.ms(q)}
+		return figure{System: "core NATS subscriptions", Durability: "behind the same log", Value: core.MS(q)}
 	}
 	const what = "1,000 followers of one session, 50/s, call to delivery, "
-	xread, plain := r.figure(theirs.ms(0.5)), fan(0.5)
-	b.report.lower(what+"p50", "ms", h.figure(ours.ms(0.5)), xread, aim{ratio: 10})
-	b.report.lower(what+"p50", "ms", h.figure(ours.ms(0.5)), plain, aim{ratio: 0.5})
-	xread, plain = r.figure(theirs.ms(0.99)), fan(0.99)
-	b.report.lower(what+"p99", "ms", h.figure(ours.ms(0.99)), xread, aim{})
-	b.report.lower(what+"p99", "ms", h.figure(ours.ms(0.99)), plain, aim{})
+	xread, plain := r.figure(theirs.MS(0.5)), fan(0.5)
+	b.report.lower(what+"p50", "ms", h.figure(ours.MS(0.5)), xread, aim{ratio: 10})
+	b.report.lower(what+"p50", "ms", h.figure(ours.MS(0.5)), plain, aim{ratio: 0.5})
+	xread, plain = r.figure(theirs.MS(0.99)), fan(0.99)
+	b.report.lower(what+"p99", "ms", h.figure(ours.MS(0.99)), xread, aim{})
+	b.report.lower(what+"p99", "ms", h.figure(ours.MS(0.99)), plain, aim{})
 	return nil
 }
 
 // delivered runs the same audience on each system in turn.
-func delivered(ctx context.Context, b *bench, m mode, followers int, p pace, withCore bool) (ours, core, theirs samples, err error) {
-	runHelix := func(core bool, to *samples) func() error {
+func delivered(ctx context.Context, b *bench, m mode, followers int, p pace, withCore bool) (ours, core, theirs deployment.Samples, err error) {
+	runHelix := func(core bool, to *deployment.Samples) func() error {
 		return func() error {
 			h, err := b.newHelix(ctx, m)
 			if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 const (
@@ -121,7 +123,7 @@ func (h *httpRun) paced(ctx context.Context) error {
 		result, err := p.run(ctx, counts, s.append)
 		results[i] = results[i].plus(result)
 		h.say("HTTP, %s, %d sessions × 50/s: p50 %.2f, p99 %.2f ms, %.0f/s", s.system, sessions,
-			result.fromDue.ms(0.5), result.fromDue.ms(0.99), result.rate())
+			result.fromDue.MS(0.5), result.fromDue.MS(0.99), result.rate())
 		return err
 	})
 	if err != nil {
@@ -129,8 +131,8 @@ func (h *httpRun) paced(ctx context.Context) error {
 	}
 	const what = "60 sessions × 50/s, "
 	ours, theirs := h.servers[0], h.servers[1]
-	h.report.lower(what+"due to ack, p50", "ms", ours.figure(results[0].fromDue.ms(0.5)), theirs.figure(results[1].fromDue.ms(0.5)), aim{limit: 1.5})
-	h.report.lower(what+"due to ack, p99", "ms", ours.figure(results[0].fromDue.ms(0.99)), theirs.figure(results[1].fromDue.ms(0.99)), aim{limit: 10})
+	h.report.lower(what+"due to ack, p50", "ms", ours.figure(results[0].fromDue.MS(0.5)), theirs.figure(results[1].fromDue.MS(0.5)), aim{limit: 1.5})
+	h.report.lower(what+"due to ack, p99", "ms", ours.figure(results[0].fromDue.MS(0.99)), theirs.figure(results[1].fromDue.MS(0.99)), aim{limit: 10})
 	asked := float64(sessions) * float64(time.Second) / float64(pacedEvery)
 	h.report.higher(what+"rate", "acks/s", ours.figure(results[0].rate()), theirs.figure(results[1].rate()), aim{limit: asked * (1 - pacedSlack)})
 	return nil
@@ -172,7 +174,7 @@ func (h *httpRun) fanOut(ctx context.Context, followers int) error {
 		return err
 	}
 	defer stop()
-	var heard [2]samples
+	var heard [2]deployment.Samples
 	used := 0
 	// Each turn has a session to itself: followers begin with its first chunk.
 	var turns [2]func() error
@@ -188,7 +190,7 @@ func (h *httpRun) fanOut(ctx context.Context, followers int) error {
 			got, err := a.run(ctx, p, s.append, s.follow(a))
 			heard[i] = append(heard[i], got...)
 			server.client.CloseIdleConnections()
-			h.say("HTTP, %s, %d clients: p50 %.2f, p99 %.2f ms", s.system, followers, got.ms(0.5), got.ms(0.99))
+			h.say("HTTP, %s, %d clients: p50 %.2f, p99 %.2f ms", s.system, followers, got.MS(0.5), got.MS(0.99))
 			return err
 		}
 	}
@@ -201,7 +203,7 @@ func (h *httpRun) fanOut(ctx context.Context, followers int) error {
 	}
 	what := thousands(followers) + " SSE clients of one session, 50/s, call to delivery, "
 	ours, theirs := h.servers[0], h.servers[1]
-	h.report.lower(what+"p50", "ms", ours.figure(heard[0].ms(0.5)), theirs.figure(heard[1].ms(0.5)), aim{})
-	h.report.lower(what+"p99", "ms", ours.figure(heard[0].ms(0.99)), theirs.figure(heard[1].ms(0.99)), aim{limit: most})
+	h.report.lower(what+"p50", "ms", ours.figure(heard[0].MS(0.5)), theirs.figure(heard[1].MS(0.5)), aim{})
+	h.report.lower(what+"p99", "ms", ours.figure(heard[0].MS(0.99)), theirs.figure(heard[1].MS(0.99)), aim{limit: most})
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // idleRecords is what a session holds when its followers come.
@@ -75,7 +77,7 @@ func redisIdle(ctx context.Context, b *bench, sessions int) (float64, error) {
 
 // fill gives each session its records, one by one.
 func fill(ctx context.Context, sessions int, store appendFunc) error {
-	return each(ctx, sessions, 64, func(ctx context.Context, s int) error {
+	return deployment.Each(sessions, 64, func(s int) error {
 		for n := range idleRecords {
 			if err := store(ctx, s, n, 1); err != nil {
 				return err

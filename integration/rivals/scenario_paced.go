@@ -75,7 +75,7 @@ func paced(ctx context.Context, b *bench, m mode, sessions int, p50, p99 aim) er
 		return func() error {
 			result, err := p.run(ctx, counts[system], store)
 			results[system] = results[system].plus(result)
-			b.say("%s, %s, %d sessions: p50 %.2f, p99 %.2f ms", name, m.durability, sessions, result.fromDue.ms(0.5), result.fromDue.ms(0.99))
+			b.say("%s, %s, %d sessions: p50 %.2f, p99 %.2f ms", name, m.durability, sessions, result.fromDue.MS(0.5), result.fromDue.MS(0.99))
 			if result.unacked > 0 {
 				b.say("%d chunks were not acknowledged %s after the span", result.unacked, p.drain)
 			}
@@ -116,10 +116,10 @@ func paced(ctx context.Context, b *bench, m mode, sessions int, p50, p99 aim) er
 		if i > 0 {
 			p50, p99 = aim{}, aim{}
 		}
-		b.report.lower(what+"due to ack, p50", "ms", h.figure(ours.fromDue.ms(0.5)), rival(theirs.fromDue.ms(0.5)), p50)
-		b.report.lower(what+"due to ack, p99", "ms", h.figure(ours.fromDue.ms(0.99)), rival(theirs.fromDue.ms(0.99)), p99)
-		b.report.lower(what+"call to ack, p50", "ms", h.figure(ours.fromSend.ms(0.5)), rival(theirs.fromSend.ms(0.5)), aim{})
-		b.report.lower(what+"call to ack, p99", "ms", h.figure(ours.fromSend.ms(0.99)), rival(theirs.fromSend.ms(0.99)), aim{})
+		b.report.lower(what+"due to ack, p50", "ms", h.figure(ours.fromDue.MS(0.5)), rival(theirs.fromDue.MS(0.5)), p50)
+		b.report.lower(what+"due to ack, p99", "ms", h.figure(ours.fromDue.MS(0.99)), rival(theirs.fromDue.MS(0.99)), p99)
+		b.report.lower(what+"call to ack, p50", "ms", h.figure(ours.fromSend.MS(0.5)), rival(theirs.fromSend.MS(0.5)), aim{})
+		b.report.lower(what+"call to ack, p99", "ms", h.figure(ours.fromSend.MS(0.99)), rival(theirs.fromSend.MS(0.99)), aim{})
 		sustained := aim{}
 		if i == 0 {
 			asked := float64(sessions) * float64(time.Second) / float64(pacedEvery)

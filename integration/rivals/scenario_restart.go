@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // runRestart compares how soon a store that holds many sessions is back.
 func runRestart(ctx context.Context, b *bench) error {
 	sessions := pick(b, 200_000, 20_000)
-	var ours, theirs samples
+	var ours, theirs deployment.Samples
 	var heap, used float64
 	if err := restartHelix(ctx, b, sessions, &ours, &heap); err != nil {
 		return err
@@ -30,14 +31,14 @@ func runRestart(ctx context.Context, b *bench) error {
 	}
 	h, r := helix{mode: everySecond}, redisServer{mode: everySecond}
 	what := fmt.Sprintf("%s sessions of %d records, ", thousands(sessions), restartRecords)
-	rival := r.figure(theirs.ms(0.5) / 1e3)
-	b.report.lower(what+"start to first read, median", "s", h.figure(ours.ms(0.5)/1e3), rival, aim{limit: 2})
+	rival := r.figure(theirs.MS(0.5) / 1e3)
+	b.report.lower(what+"start to first read, median", "s", h.figure(ours.MS(0.5)/1e3), rival, aim{limit: 2})
 	rival = r.figure(used)
 	b.report.lower(what+"memory a session", "B", h.figure(heap), rival, aim{limit: 600})
 	return nil
 }
 
-func restartHelix(ctx context.Context, b *bench, sessions int, took *samples, heap *float64) error {
+func restartHelix(ctx context.Context, b *bench, sessions int, took *deployment.Samples, heap *float64) error {
 	before := heapAlloc()
 	h, err := b.newHelix(ctx, everySecond)
 	if err != nil {
@@ -90,14 +91,14 @@ func (h *helix) create(ctx context.Context, sessions int) error {
 		return err
 	}
 	defer log.Close()
-	return each(ctx, sessions, restartWriters, func(ctx context.Context, s int) error {
+	return deployment.Each(sessions, restartWriters, func(s int) error {
 		t := newTemplate(sessionName(s))
 		_, err := log.Append(ctx, sessionName(s), 0, t.entries(t.payloads(0, restartRecords)))
 		return err
 	})
 }
 
-func restartRedis(ctx context.Context, b *bench, sessions int, took *samples, used *float64) error {
+func restartRedis(ctx context.Context, b *bench, sessions int, took *deployment.Samples, used *float64) error {
 	r, err := b.newRedis(ctx, everySecond)
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func restartRedis(ctx context.Context, b *bench, sessions int, took *samples, us
 // loads it in its compact form.
 func (r *redisServer) create(ctx context.Context, sessions int) error {
 	const group = 100
-	err := each(ctx, sessions/group, redisLanes, func(ctx context.Context, g int) error {
+	err := deployment.Each(sessions/group, redisLanes, func(g int) error {
 		pipe := r.rdb.Pipeline()
 		for s := g * group; s < (g+1)*group; s++ {
 			for _, p := range newTemplate(sessionName(s)).payloads(0, restartRecords) {

@@ -18,8 +18,8 @@ func runSpread(ctx context.Context, b *bench) error {
 	}
 	h, r := helix{mode: everySecond}, redisServer{mode: everySecond}
 	const what = "1,000 followers of 1,000 sessions, 5/s each, call to delivery, "
-	median, tail := r.figure(theirs.ms(0.5)), r.figure(theirs.ms(0.99))
-	b.report.lower(what+"p50", "ms", h.figure(ours.ms(0.5)), median, aim{ratio: 1})
-	b.report.lower(what+"p99", "ms", h.figure(ours.ms(0.99)), tail, aim{ratio: 1})
+	median, tail := r.figure(theirs.MS(0.5)), r.figure(theirs.MS(0.99))
+	b.report.lower(what+"p50", "ms", h.figure(ours.MS(0.5)), median, aim{ratio: 1})
+	b.report.lower(what+"p99", "ms", h.figure(ours.MS(0.99)), tail, aim{ratio: 1})
 	return nil
 }

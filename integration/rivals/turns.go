@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -28,23 +25,4 @@ func inTurn(systems ...func() error) error {
 		}
 	}
 	return nil
-}
-
-// each calls f with 0 to n-1, so many at a time.
-func each(ctx context.Context, n, atATime int, f func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(n, atATime) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := f(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }

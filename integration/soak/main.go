@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -46,9 +47,7 @@ func start() int {
 	if o.Short {
 		o.span = min(o.span, 3*time.Minute)
 	}
-	if o.seed == 0 {
-		o.seed = uint64(time.Now().UnixNano()) % 1_000_000_000
-	}
+	o.seed = cmp.Or(o.seed, uint64(time.Now().UnixNano())%1_000_000_000)
 	if flag.NArg() > 0 || o.sessions < 10 || o.span < 20*time.Second || o.inject != "" && !slices.Contains(injections, o.inject) {
 		flag.Usage()
 		return deployment.ExitUsage

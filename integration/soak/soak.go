@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,23 +83,13 @@ func run(ctx context.Context, o options, folder string) (err error) {
 		if err := errors.Join(step(), context.Cause(s.ctx)); err != nil {
 			s.watch.stop()
 			s.report(nil)
-			return first(context.Cause(s.ctx), err)
+			return cmp.Or(context.Cause(s.ctx), err)
 		}
 	}
 	s.watch.stop()
 	found := s.watch.judge(s.span)
 	s.report(found)
 	return errors.Join(errors.Join(found...), s.verify())
-}
-
-// first returns the first that is an error.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // launch builds and starts the daemon.
@@ -112,15 +103,11 @@ func (s *soak) launch() error {
 	if err != nil {
 		return err
 	}
-	s.node = d.Nodes[0]
-	if err := s.node.Start(); err != nil {
+	s.node, s.api = d.Nodes[0], d.Nodes[0].API
+	if err := d.Start(s.ctx); err != nil {
+		d.Close()
 		return err
 	}
-	if _, err := s.node.Ready(s.ctx); err != nil {
-		s.node.Kill()
-		return err
-	}
-	s.api = s.node.API
 	return nil
 }
 

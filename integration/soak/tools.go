@@ -11,9 +11,8 @@ import (
 
 // Agents.
 const (
-	agentWorker   = "worker"   // thinks, calls a tool, asks for an approval and for a client's tool, speaks
-	agentSpeaker  = "speaker"  // speaks
-	agentProducer = "producer" // is outside
+	agentWorker  = "worker"  // thinks, calls a tool, asks for an approval and for a client's tool, speaks
+	agentSpeaker = "speaker" // speaks
 )
 
 // piece is the time between two pieces of what a model says: what keeps the load
