@@ -95,6 +95,14 @@ chaos: ## break nodes, links and disks for CHAOS while sessions stream
 	go run ./integration/chaos -seed $(SEED) -for 2m -nodes 1 -sessions 60
 	go run ./integration/chaos -seed $(SEED) -for 2m -nodes 1 -sessions 60 -faults power
 
+# The commit of the last release.
+RELEASED = $(shell awk 'END {print $$2}' integration/testdata/releases/list)
+
+.PHONY: upgrade
+upgrade: ## upgrade from the last release and go back, also in a cluster under load
+	HELIX_UPGRADE=1 go test -count=1 -v -run 'TestReleases|TestUpgrade' -timeout 10m ./integration
+	go run ./integration/chaos -seed $(SEED) -short -from $(RELEASED)
+
 .PHONY: soak
 soak: ## keep 300 sessions busy for SOAK; nothing may grow
 	go run ./integration/soak -seed $(SEED) -for $(SOAK)

@@ -49,6 +49,7 @@ var binary = sync.OnceValues(func() (string, error) {
 type daemon struct {
 	t    *testing.T
 	url  string
+	path string // of the program; empty: today's
 	args []string
 	env  []string // beside the process's own
 	logs *output
@@ -99,8 +100,12 @@ func freeAddress(t *testing.T) string {
 // start runs the daemon and waits until it is ready.
 func (d *daemon) start() {
 	d.t.Helper()
-	path, err := binary()
-	require.NoError(d.t, err)
+	path := d.path
+	if path == "" {
+		var err error
+		path, err = binary()
+		require.NoError(d.t, err)
+	}
 	d.cmd = exec.Command(path, d.args...)
 	d.cmd.Dir = d.t.TempDir()
 	d.cmd.Env = append(os.Environ(), d.env...)

@@ -29,7 +29,7 @@ type NewerError struct {
 
 func (e *NewerError) Error() string {
 	by, advice := e.Helixd, "use helixd "+e.Helixd+" or later"
-	if by == "" {
+	if by == "" || by == unknown {
 		by, advice = "of a later version", "use that version"
 	}
 	return fmt.Sprintf("%s has format %d, written by helixd %s; this is helixd %s, which reads formats up to %d: %s",

@@ -18,6 +18,9 @@ var (
 	stampedDate    string // of the commit, RFC 3339
 )
 
+// unknown is the version of a build that does not say.
+const unknown = "unknown"
+
 // module is helixd's.
 const module = "github.com/helixd/helixd"
 
@@ -75,7 +78,7 @@ func buildOf(info *debug.BuildInfo, version, commit, date string) Build {
 	case b.Commit != "":
 		b.Version = b.Commit
 	default:
-		b.Version = "unknown"
+		b.Version = unknown
 	}
 	return b
 }

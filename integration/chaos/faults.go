@@ -24,6 +24,7 @@ const (
 	kindClients = "clients" // the link between clients and a node
 	kindDisk    = "disk"    // full
 	kindPower   = "power"   // what was not synced is gone
+	kindUpgrade = "upgrade" // see roll
 )
 
 var (
@@ -97,6 +98,10 @@ func plan(o options) []fault {
 // breakAll breaks one thing after the other, and returns when the time is finished
 // and all is healed.
 func (t *trial) breakAll() {
+	if t.from != "" {
+		t.roll()
+		return
+	}
 	began := time.Now()
 	faults := plan(t.options)
 	var open sync.WaitGroup

@@ -34,6 +34,7 @@ type options struct {
 	faults     []string
 	durability string // of one node
 	plan       bool   // only print the faults
+	from       string // a commit or a program: nodes are upgraded from it, and nothing else is broken
 }
 
 func main() { os.Exit(start()) }
@@ -48,13 +49,19 @@ func start() int {
 	flag.IntVar(&o.sessions, "sessions", 200, "at a time: half are agents' runs, half are outside producers'")
 	flag.DurationVar(&o.span, "for", 10*time.Minute, "how long to break things")
 	flag.StringVar(&o.durability, "durability", "fsync", "of one node; with interval=… a power loss is expected to take what was acknowledged")
+	flag.StringVar(&o.from, "from", "", "a commit of an earlier version, or a path of its helixd: the nodes begin with it and are upgraded one after the other, and one goes back for a while; in place of faults")
 	flag.BoolVar(&o.plan, "plan", false, "print what would be broken when, and end")
 	flag.Parse()
 	if o.Short {
 		o.sessions, o.span = min(o.sessions, 24), min(o.span, time.Duration(15+10*o.nodes)*time.Second)
+		if o.from != "" { // each step waits until a node is ready
+			o.sessions, o.span = min(o.sessions, 12), min(o.span, 15*time.Second)
+		}
 	}
 	o.seed = cmp.Or(o.seed, uint64(time.Now().UnixNano())%1_000_000_000)
 	switch {
+	case o.from != "":
+		o.faults = []string{kindUpgrade}
 	case *faults != "":
 		o.faults = strings.Split(*faults, ",")
 	case o.nodes == 1:
@@ -67,6 +74,9 @@ func start() int {
 		allowed = kindsOfOne
 	}
 	wrong := func(k string) bool { return !slices.Contains(allowed, k) || k == kindPower && o.nodes > 1 }
+	if o.from != "" {
+		wrong = func(string) bool { return *faults != "" || o.plan || o.nodes == 1 }
+	}
 	if flag.NArg() > 0 || !slices.Contains([]int{1, 3, 5}, o.nodes) || o.sessions < 2 || o.span < time.Second || slices.ContainsFunc(o.faults, wrong) {
 		flag.Usage()
 		return deployment.ExitUsage

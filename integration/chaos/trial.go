@@ -3,11 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +26,7 @@ type trial struct {
 	options
 	folder   string
 	binaries deployment.Binaries
+	earlier  string // the helixd with which the nodes begin; empty: today's
 	cluster  []*node
 	links    []*proxy // between nodes
 	disks    disks
@@ -83,13 +88,28 @@ func first(errs ...error) error {
 
 // build builds the command.
 func (t *trial) build() (err error) {
-	t.binaries, err = deployment.Build(t.ctx, t.folder, t.Helixd, false)
+	if t.binaries, err = deployment.Build(t.ctx, t.folder, t.Helixd, false); err != nil || t.from == "" {
+		return err
+	}
+	if _, ferr := os.Stat(t.from); ferr == nil {
+		t.earlier, err = filepath.Abs(t.from)
+	} else {
+		t.earlier, err = deployment.Released(t.ctx, t.from, t.from)
+	}
+	if err != nil {
+		return err
+	}
+	version, err := exec.CommandContext(t.ctx, t.earlier, "version").Output()
+	deployment.Say("the nodes begin with %s", bytes.TrimSpace(version))
 	return err
 }
 
 // startAll starts the nodes, and waits until all of them are ready.
 func (t *trial) startAll() error {
 	for _, n := range t.cluster {
+		if t.earlier != "" {
+			n.Use(t.earlier)
+		}
 		if err := n.start(); err != nil {
 			return err
 		}

@@ -59,6 +59,13 @@ func (p *Process) Start() error {
 	return nil
 }
 
+// Use has the next start run another program with the same arguments.
+func (p *Process) Use(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.args = append([]string{path}, p.args[1:]...)
+}
+
 // Signal sends a signal, without waiting for what it does.
 func (p *Process) Signal(s os.Signal) {
 	p.mu.Lock()
