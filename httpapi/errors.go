@@ -129,7 +129,7 @@ var failures = []failure{
 		return "the session has gone on", api.HeadDetail{Head: e.Head}
 	}), 409, api.CodeSequenceConflict},
 	{as(func(e *eventlog.CursorAheadError) (string, any) {
-		return "the cursor is beyond the end of the session", api.HeadDetail{Head: e.Head}
+		return fmt.Sprintf("the cursor is beyond the end of the session, which is %d", e.Head), api.HeadDetail{Head: e.Head}
 	}), 416, api.CodeCursorAhead},
 	{as(func(e *eventlog.TrimmedError) (string, any) {
 		return "the cursor is below what retention has left; take a snapshot", api.FloorDetail{Floor: e.Floor}

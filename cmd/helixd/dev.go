@@ -145,14 +145,13 @@ The same with curl: start a run, and stream it from its start or, with &fromSequ
   curl -s %[1]s/start -d '{"sessionId":"%[5]s-curl","agentType":"%[4]s","message":"Tell me a story."}'
   curl -N '%[1]s/sse?sessionId=%[5]s-curl'
 
-See it in a browser, live and at any point of its past:
+See all sessions in a browser, live and at any point of their past:
 
-  %[1]s/#/%[5]s
+  %[1]s
 
-Look at it:
+Or in a terminal:
 
-  curl -s %[1]s/chat/%[5]s/snapshot
-  %[6]s records %[5]s%[7]s
+  %[6]s sessions%[7]s
 `, d.URL, dataDir, d.Info.Durability, agent, session, invocation(), server, os.Getpid())
 	if d.NATSURL != "" {
 		text += fmt.Sprintf("  nats --server %s sub 'helix.live.>'\n", d.NATSURL)

@@ -51,8 +51,18 @@ type DaemonFlags struct {
 func (f DaemonFlags) Connect() *Source { return f.connect(-1) }
 
 // ConnectPatiently is Connect for commands that stay while a daemon restarts: what can be
-// repeated without harm is repeated for about a minute.
-func (f DaemonFlags) ConnectPatiently() *Source { return f.connect(patience) }
+// repeated without harm is repeated for about a minute. It fails at once if there is no
+// daemon when the command begins.
+func (f DaemonFlags) ConnectPatiently(ctx context.Context) (*Source, error) {
+	answer, err := f.Connect().Get(ctx, "/healthz", nil)
+	if none, ok := errors.AsType[noDaemon](err); ok {
+		return nil, none
+	}
+	if err == nil {
+		answer.Close()
+	}
+	return f.connect(patience), nil
+}
 
 // patience is how often a request is repeated: with waits of 1/4 to 30 s.
 const patience = 8
@@ -190,11 +200,18 @@ func Explained(err error) error {
 	}
 	if lost, ok := errors.AsType[*url.Error](err); ok {
 		if u, bad := url.Parse(lost.URL); bad == nil && errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("no daemon answers at %s://%s (connection refused): start one, such as helixd dev, or name another with --server", u.Scheme, u.Host)
+			return noDaemon{u.Scheme + "://" + u.Host}
 		}
 		return lost
 	}
 	return err
+}
+
+// noDaemon is a server where nothing listens.
+type noDaemon struct{ url string }
+
+func (n noDaemon) Error() string {
+	return fmt.Sprintf("no daemon answers at %s (connection refused): start one, such as helixd dev, or name another with --server", n.url)
 }
 
 // refusal is a daemon's answer that is no success.

@@ -48,7 +48,11 @@ type chat struct {
 }
 
 func (c chatCmd) Run(p *flags.Process) error {
-	t := &chat{chatCmd: c, p: p, s: c.ConnectPatiently()}
+	s, err := c.ConnectPatiently(p.Ctx)
+	if err != nil {
+		return err
+	}
+	t := &chat{chatCmd: c, p: p, s: s}
 	if c.Session == "" {
 		t.Session = newSession(c.Agent)
 	} else if past, err := t.s.State(p.Ctx, c.Session); err == nil {
@@ -57,7 +61,7 @@ func (c chatCmd) Run(p *flags.Process) error {
 		return source.Explained(err)
 	}
 	fmt.Fprintln(p.Stderr, "session", terminal.Printable(t.Session))
-	err := t.talk()
+	err = t.talk()
 	if errors.Is(err, io.EOF) {
 		fmt.Fprintf(p.Stderr, "\nContinue with helixd chat --session %s\n", terminal.Word(t.Session))
 		return nil

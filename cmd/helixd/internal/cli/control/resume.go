@@ -38,7 +38,10 @@ func (c resumeCmd) Run(p *flags.Process) error {
 	case c.Retry:
 		r.Mode = eventlog.ModeRetry
 	}
-	s := c.ConnectPatiently()
+	s, err := c.ConnectPatiently(p.Ctx)
+	if err != nil {
+		return err
+	}
 	after, err := c.head(p, s, c.Session)
 	if err != nil {
 		return err

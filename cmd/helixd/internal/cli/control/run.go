@@ -35,7 +35,10 @@ func (c runCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	s := c.ConnectPatiently()
+	s, err := c.ConnectPatiently(p.Ctx)
+	if err != nil {
+		return err
+	}
 	if c.Session == "" {
 		c.Session = newSession(c.Agent)
 	}
@@ -78,7 +81,10 @@ func message(p *flags.Process, text string) (string, error) {
 		return "", flags.Misused(errors.New("give a message: the standard input is a terminal"))
 	}
 	raw, err := io.ReadAll(io.LimitReader(p.Stdin, api.MaxBody+1))
-	return strings.TrimSpace(string(raw)), err
+	if text = strings.TrimSpace(string(raw)); err == nil && text == "" {
+		err = flags.Misused(errors.New("give a message: the standard input is empty"))
+	}
+	return text, err
 }
 
 type sayCmd struct {
@@ -95,7 +101,10 @@ func (c sayCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	s := c.ConnectPatiently()
+	s, err := c.ConnectPatiently(p.Ctx)
+	if err != nil {
+		return err
+	}
 	after, err := c.head(p, s, c.Session)
 	if err != nil {
 		return err
