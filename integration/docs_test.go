@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/integration/docs"
@@ -46,6 +47,25 @@ func readDocs(t *testing.T) []docs.Page {
 		out = append(out, page)
 	}
 	return out
+}
+
+// TestDocsNameFiles: a page says what a file is called, since a reader does not see the
+// name in its block's fence.
+func TestDocsNameFiles(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	readme, err := docs.Parse("README.md", string(text))
+	require.NoError(t, err)
+	files := 0
+	for _, page := range append(readDocs(t), readme) {
+		for _, b := range page.Blocks {
+			if b.File != "" {
+				assert.Contains(t, b.Before, "`"+b.File+"`", "%s:%d", page.Name, b.Line)
+				files++
+			}
+		}
+	}
+	require.Positive(t, files)
 }
 
 // environment is for pages whose helixd is in a folder. A page builds with what is

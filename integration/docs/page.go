@@ -20,6 +20,7 @@ type Block struct {
 	Text     string
 	NotRun   string // why it is not run; empty: it is
 	Stays    bool   // its commands run in another terminal, and go on
+	Before   string // the text between it and the block, or the heading, before it
 }
 
 // Command is a line for the shell.
@@ -41,7 +42,7 @@ const stays = "<!-- in another terminal -->"
 func Parse(name, text string) (Page, error) {
 	page := Page{Name: name}
 	lines := strings.Split(text, "\n")
-	reason, terminal := "", false
+	reason, terminal, before := "", false, 0
 	for i := 0; i < len(lines); i++ {
 		if found := notRun.FindStringSubmatch(lines[i]); found != nil {
 			reason = found[1]
@@ -56,9 +57,12 @@ func Parse(name, text string) (Page, error) {
 			if lines[i] != "" {
 				reason, terminal = "", false
 			}
+			if strings.HasPrefix(lines[i], "#") {
+				before = i + 1
+			}
 			continue
 		}
-		block := Block{Line: i + 2, NotRun: reason, Stays: terminal}
+		block := Block{Line: i + 2, NotRun: reason, Stays: terminal, Before: strings.Join(lines[before:i], "\n")}
 		reason, terminal = "", false
 		block.Language, block.File, _ = strings.Cut(info, " ")
 		start := i + 1
@@ -69,6 +73,7 @@ func Parse(name, text string) (Page, error) {
 		}
 		block.Text = strings.Join(lines[start:i], "\n") + "\n"
 		page.Blocks = append(page.Blocks, block)
+		before = i + 1
 	}
 	return page, nil
 }
