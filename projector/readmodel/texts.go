@@ -24,7 +24,7 @@ func Texts(m *projector.Message) []Text {
 	}
 	var all []Text
 	add := func(t Text) {
-		if t.Text = cut(strings.ToValidUTF8(t.Text, "\ufffd")); t.Text != "" {
+		if t.Text = Cut(strings.ToValidUTF8(t.Text, "\ufffd"), MaxTextBytes); t.Text != "" {
 			all = append(all, t)
 		}
 	}
@@ -84,13 +84,12 @@ func words(raw json.RawMessage) string {
 	return text.String()
 }
 
-// cut shortens a text without splitting a character.
-func cut(s string) string {
-	if len(s) <= MaxTextBytes {
+// Cut shortens a text to n bytes, without splitting a character.
+func Cut(s string, n int) string {
+	if len(s) <= n {
 		return s
 	}
-	n := MaxTextBytes
-	for !utf8.RuneStart(s[n]) {
+	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
 	return s[:n]

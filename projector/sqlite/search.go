@@ -41,7 +41,7 @@ func search(ctx context.Context, tx *sql.Tx, match string, q readmodel.SearchQue
 	w := where{}
 	w.and("words MATCH ?", match)
 	w.equal("s.agent", q.AgentType)
-	const from = " FROM words JOIN texts t ON t.id = words.rowid JOIN sessions s ON s.root = t.root AND s.session = t.session"
+	const from = " FROM words JOIN texts t ON t.id = words.rowid" + ofSession
 	var ids []int64
 	rows, err := tx.QueryContext(ctx, "SELECT t.id"+from+w.String()+" ORDER BY words.rank, t.at DESC, t.root, t.session, t.n DESC, t.id", w.args...)
 	if err != nil {
@@ -62,23 +62,32 @@ func search(ctx context.Context, tx *sql.Tx, match string, q readmodel.SearchQue
 		return found, err
 	}
 	rows.Close()
-	one := `SELECT t.session, t.root, s.agent, s.user, t.kind, t.role, t.tool, t.call, t.sequence, t.at,
-		snippet(words, 0, '', '', '…', ` + fmt.Sprint(readmodel.SnippetTokens) + ")" + from + " WHERE words MATCH ? AND words.rowid = ?"
+	one := "snippet(words, 0, '', '', '…', " + fmt.Sprint(readmodel.SnippetTokens) + ")" + from + " WHERE words MATCH ? AND words.rowid = ?"
 	for _, id := range ids {
-		err := each(ctx, tx, one, []any{match, id}, func(row *sql.Rows) error {
-			var h readmodel.Hit
-			err := row.Scan(&h.SessionID, &h.RootSessionID, &h.AgentType, &h.UserID, &h.Kind, &h.Role, &h.ToolName, &h.ToolCallID,
-				&h.Sequence, &h.Timestamp, &h.Snippet)
-			h.Snippet = strings.ToValidUTF8(h.Snippet, "")
-			found.Items = append(found.Items, h)
-			return err
-		})
+		err := readHit(ctx, tx, &found, func(text string) string { return strings.ToValidUTF8(text, "") }, one, match, id)
 		if err != nil {
 			return found, err
 		}
 	}
 	found.HasMore = found.Offset+len(found.Items) < found.Total
 	return found, nil
+}
+
+// ofSession joins a text's session.
+const ofSession = " JOIN sessions s ON s.root = t.root AND s.session = t.session"
+
+// readHit appends a hit to a page. text says what its text is, and where the hit is from;
+// shown returns what is shown of the text.
+func readHit(ctx context.Context, tx *sql.Tx, page *readmodel.Page[readmodel.Hit], shown func(string) string, text string, args ...any) error {
+	const columns = "SELECT t.session, t.root, s.agent, s.user, t.kind, t.role, t.tool, t.call, t.sequence, t.at, "
+	return each(ctx, tx, columns+text, args, func(row *sql.Rows) error {
+		var h readmodel.Hit
+		err := row.Scan(&h.SessionID, &h.RootSessionID, &h.AgentType, &h.UserID, &h.Kind, &h.Role, &h.ToolName, &h.ToolCallID,
+			&h.Sequence, &h.Timestamp, &h.Snippet)
+		h.Snippet = shown(h.Snippet)
+		page.Items = append(page.Items, h)
+		return err
+	})
 }
 
 // matchOf returns an FTS5 expression for phrases: each is a quoted string, so that

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/readmodel/words"
@@ -34,17 +33,8 @@ func searchSome(ctx context.Context, tx *sql.Tx, phrases []string, q readmodel.S
 	ranked = ranked[:min(len(ranked), readmodel.MaxHits)]
 	found.Total = len(ranked)
 	for _, t := range ranked[min(q.Offset, len(ranked)):min(q.Offset+q.Limit, len(ranked))] {
-		const one = `SELECT t.session, t.root, s.agent, s.user, t.kind, t.role, t.tool, t.call, t.sequence, t.at, w.text
-			FROM texts t JOIN sessions s ON s.root = t.root AND s.session = t.session JOIN words w ON w.rowid = t.id WHERE t.id = ?`
-		err := each(ctx, tx, one, []any{t.id}, func(row *sql.Rows) error {
-			var h readmodel.Hit
-			var text string
-			err := row.Scan(&h.SessionID, &h.RootSessionID, &h.AgentType, &h.UserID, &h.Kind, &h.Role, &h.ToolName, &h.ToolCallID,
-				&h.Sequence, &h.Timestamp, &text)
-			h.Snippet = snippet(text, phrases)
-			found.Items = append(found.Items, h)
-			return err
-		})
+		const one = "w.text FROM texts t" + ofSession + " JOIN words w ON w.rowid = t.id WHERE t.id = ?"
+		err := readHit(ctx, tx, &found, func(text string) string { return snippet(text, phrases) }, one, t.id)
 		if err != nil {
 			return found, err
 		}
@@ -198,18 +188,11 @@ func snippet(text string, phrases []string) string {
 	if to < len(fields) {
 		part += "…"
 	}
-	return cutTo(part, maxSnippet)
+	if len(part) > maxSnippet {
+		part = readmodel.Cut(part, maxSnippet) + "…"
+	}
+	return part
 }
 
 // maxSnippet bounds a snippet of a text without spaces, in bytes.
 const maxSnippet = 1 << 10
-
-func cutTo(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most] + "…"
-}
