@@ -67,16 +67,7 @@ func flat(ctx context.Context, b *bench, m mode, flatSessions int, limited aim) 
 	if err := inTurn(turn(0, hs.append), turn(1, raw.append), turn(2, rs.append), turn(3, ps.append)); err != nil {
 		return err
 	}
-	if err := hs.verify(ctx, counts[0]); err != nil {
-		return err
-	}
-	if err := raw.verify(ctx, counts[1]); err != nil {
-		return err
-	}
-	if err := rs.verify(ctx, counts[2]); err != nil {
-		return err
-	}
-	if err := pooled.verify(ctx, counts[3]); err != nil {
+	if err := verifyAll(ctx, counts[:], hs, raw, rs, pooled); err != nil {
 		return err
 	}
 	what := fmt.Sprintf("%d sessions, one record an append", flatSessions)

@@ -85,13 +85,7 @@ func importInto(ctx context.Context, b *bench, m mode) error {
 	if err != nil {
 		return err
 	}
-	if err := hs.verify(ctx, ourCounts); err != nil {
-		return err
-	}
-	if err := raw.verify(ctx, rawCounts); err != nil {
-		return err
-	}
-	if err := r.verify(ctx, redisCounts); err != nil {
+	if err := verifyAll(ctx, [][]int{ourCounts, rawCounts, redisCounts}, hs, raw, r); err != nil {
 		return err
 	}
 	what := fmt.Sprintf("one session, %s records", thousands(records))

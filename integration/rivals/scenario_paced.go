@@ -89,16 +89,7 @@ func paced(ctx context.Context, b *bench, m mode, sessions int, p50, p99 aim) er
 	if err := inTurn(systems...); err != nil {
 		return err
 	}
-	if err := hs.verify(ctx, counts[0]); err != nil {
-		return err
-	}
-	if err := r.verify(ctx, counts[1]); err != nil {
-		return err
-	}
-	if err := raw.verify(ctx, counts[2]); err != nil {
-		return err
-	}
-	if err := pool.verify(ctx, counts[3]); err != nil {
+	if err := verifyAll(ctx, counts[:], hs, r, raw, pool); err != nil {
 		return err
 	}
 

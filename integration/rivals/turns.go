@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"runtime"
 	"syscall"
 )
@@ -21,6 +22,18 @@ func inTurn(systems ...func() error) error {
 	}
 	for i := len(systems) - 1; i >= 0; i-- {
 		if err := one(systems[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verifyAll checks that each store holds what it has acknowledged, and no more.
+func verifyAll(ctx context.Context, counts [][]int, stores ...interface {
+	verify(ctx context.Context, counts []int) error
+}) error {
+	for i, s := range stores {
+		if err := s.verify(ctx, counts[i]); err != nil {
 			return err
 		}
 	}
