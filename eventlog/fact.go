@@ -142,6 +142,9 @@ type (
 		Result     json.RawMessage `json:"result"`
 		Error      string          `json:"error,omitempty"`
 		ErrorCode  string          `json:"errorCode,omitempty"`
+		// Cause is what the server has done that the call needed: its host, status or network
+		// error, and the setting to look at. It is for operators. The model does not see it.
+		Cause string `json:"cause,omitempty"`
 		FactBase
 	}
 

@@ -324,6 +324,7 @@ func TestAServerThatIsBrokenFailsTheCallOnly(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, agentloop.CodeToolFailed, state.Messages[2].ErrorCode)
 	require.NotContains(t, state.Messages[2].Error, there.url, "addresses are not revealed")
+	require.Equal(t, strings.TrimPrefix(there.url, "http://")+" answered 500 Internal Server Error (check remoteAgents.analyst.url)", causeOf(t, here))
 	requireDispatchFailed(t, here)
 	pairsOf(t, here.log, "s")
 }
@@ -337,7 +338,22 @@ func TestAnUnknownRemoteAgentFailsTheCallOnly(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, agentloop.CodeToolFailed, state.Messages[2].ErrorCode)
+	require.Equal(t, strings.TrimPrefix(there.url, "http://")+" answered 404 Not Found (check remoteAgents.analyst.agentType)", causeOf(t, here))
 	requireDispatchFailed(t, here)
+}
+
+// causeOf returns the cause in the results of calls, which is for operators: the model does not see it.
+func causeOf(t *testing.T, g *rig) (cause string) {
+	t.Helper()
+	for r, err := range g.log.Read(t.Context(), "s", 0, 0) {
+		require.NoError(t, err)
+		if r.Type == (*eventlog.ToolResult)(nil).Type() {
+			f, err := r.Fact()
+			require.NoError(t, err)
+			cause += f.(*eventlog.ToolResult).Cause
+		}
+	}
+	return cause
 }
 
 // requireDispatchFailed: the stream reports a remote agent that could not be

@@ -118,7 +118,7 @@ func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, s
 		return nil, unreachable(c, url, err)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, fmt.Errorf("the tool answered with status %d%s", resp.StatusCode, excerpt(raw))
+		return nil, refused(c, req.URL.Host, resp.StatusCode, raw)
 	}
 	if len(raw) > maxResponse {
 		return nil, fmt.Errorf("the tool's answer has more than %d bytes", maxResponse)
@@ -136,25 +136,45 @@ func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, s
 	return &answer, nil
 }
 
-// unreachableError keeps the address from the model, which need not know it:
-// the log has it.
-type unreachableError struct{ cause *upstream.Error }
-
-func (e *unreachableError) Error() string {
-	if e.cause.Reason == "" {
-		return "the tool could not be reached"
-	}
-	return "the tool could not be reached: " + e.cause.Reason
+// failure is the text for the model, which need not know the tool's address: the log and the
+// record's cause have it.
+type failure struct {
+	text  string
+	cause *upstream.Error
 }
 
-func (e *unreachableError) Unwrap() error { return e.cause }
+func (e *failure) Error() string { return e.text }
+func (e *failure) Unwrap() error { return e.cause }
 
 func unreachable(c *agentloop.Call, address string, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &unreachableError{upstream.Explain(address, "tools."+c.ToolName+".http.url", err)}
+	cause := upstream.Explain(address, setting(c, "url"), err)
+	if cause.Reason == "" && errors.Is(err, context.DeadlineExceeded) {
+		cause.Reason = "no answer in time"
+	}
+	text := "the tool could not be reached"
+	if cause.Reason != "" {
+		text += ": " + cause.Reason
+	}
+	return &failure{text, cause}
 }
+
+// refused is an answer that is no success.
+func refused(c *agentloop.Call, host string, status int, body []byte) error {
+	check := setting(c, "url")
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		check = setting(c, "headers")
+	}
+	return &failure{
+		fmt.Sprintf("the tool answered with status %d%s", status, excerpt(body)),
+		&upstream.Error{Host: host, Status: status, Check: check},
+	}
+}
+
+// setting is one of the tool's in the configuration of its agent.
+func setting(c *agentloop.Call, name string) string { return "tools." + c.ToolName + ".http." + name }
 
 func excerpt(body []byte) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), agentloop.MaxErrorText)]), ""))

@@ -136,7 +136,8 @@ func TestDeadServer(t *testing.T) {
 	address := server.Listener.Addr().String()
 	server.Close()
 	var lines lockedBuffer
-	loop, err := engine.New(memory.New(), []agentloop.Agent{{
+	log := memory.New()
+	loop, err := engine.New(log, []agentloop.Agent{{
 		Name: "a", Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "call-1", Name: "lookup", Arguments: json.RawMessage(`{"q":"x"}`)}}}, {Text: "done"},
 		}, nil),
@@ -151,10 +152,51 @@ func TestDeadServer(t *testing.T) {
 	can, err := loop.CanResume(t.Context(), "s", "")
 	require.NoError(t, err)
 	require.Equal(t, "the tool could not be reached: connection refused", can.State.Messages[2].Error)
+	require.Equal(t, "dial "+address+": connection refused (check tools.lookup.http.url)", causeOf(t, log))
 	text := lines.String()
 	require.Regexp(t, `level=WARN msg=tool.failed session=s run=run-\w+ call=call-1 tool=lookup code=tool_execution_failed `+
 		`reason="connection refused" host=`+address+` check=tools.lookup.http.url`, text)
 	require.NotContains(t, text, "hunter2")
+}
+
+// TestCauseOfARefusal: the record names host, status and setting for operators, and holds no secret of the URL or headers.
+func TestCauseOfARefusal(t *testing.T) {
+	for status, want := range map[int]string{
+		401: " answered 401 Unauthorized (check tools.lookup.http.headers)", 503: " answered 503 Service Unavailable (check tools.lookup.http.url)",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		log := memory.New()
+		loop, err := engine.New(log, []agentloop.Agent{{
+			Name: "a", Model: scripted.New([]scripted.Turn{
+				{ToolCalls: []scripted.Call{{ID: "call-1", Name: "lookup", Arguments: json.RawMessage(`{"q":"x"}`)}}}, {Text: "done"},
+			}, nil),
+			Tools: []agentloop.Tool{{Name: "lookup", Execute: httptool.Execute(strings.Replace(server.URL, "://", "://user:hunter2@", 1)+"/path?key=hunter2",
+				&httptool.Options{Headers: map[string]string{"Authorization": "Bearer hunter2"}})}},
+		}}, nil)
+		require.NoError(t, err)
+		h, err := loop.Execute(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+		require.NoError(t, err)
+		_, err = h.Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, server.Listener.Addr().String()+want, causeOf(t, log))
+		loop.Stop()
+		server.Close()
+	}
+}
+
+// causeOf returns the cause in the result of the session's call.
+func causeOf(t *testing.T, log *memory.Log) (cause string) {
+	t.Helper()
+	for r, err := range log.Read(t.Context(), "s", 0, 0) {
+		require.NoError(t, err)
+		require.NotContains(t, string(r.Payload), "hunter2")
+		if r.Type == (*eventlog.ToolResult)(nil).Type() {
+			var f eventlog.ToolResult
+			require.NoError(t, json.Unmarshal(r.Payload, &f))
+			cause = f.Cause
+		}
+	}
+	return cause
 }
 
 // lockedBuffer is a log that can be read while it grows.

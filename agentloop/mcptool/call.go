@@ -35,11 +35,11 @@ func (c *Client) call(ctx context.Context, tool string, call *agentloop.Call, ar
 			c.awaitNotice(d)
 			return nil, c.ended(ctx, err)
 		case !d.lost(err, s):
-			return nil, callError(err, d)
+			return nil, c.callError(err, d)
 		}
 		s.retire()
 		if !again {
-			return nil, errDown
+			return nil, c.down()
 		}
 	}
 }

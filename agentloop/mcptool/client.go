@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
 // Server says where an MCP server is: Command or URL.
@@ -55,9 +56,10 @@ type Client struct {
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	calls    sync.WaitGroup
-	notices  sync.WaitGroup // to servers, of calls that were cancelled
-	attempts int            // to connect again, since a call was last answered
-	retryAt  time.Time      // the next one's
+	notices  sync.WaitGroup  // to servers, of calls that were cancelled
+	attempts int             // to connect again, since a call was last answered
+	retryAt  time.Time       // the next one's
+	why      *upstream.Error // the last one failed; nil: it has not
 	watched  map[string]*progress
 	tokens   uint64
 }

@@ -2,10 +2,13 @@ package mcptool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
 // The pause between attempts to connect again.
@@ -32,7 +35,7 @@ func (c *Client) connected(ctx context.Context) (*session, error) {
 		return old, nil
 	}
 	if !c.mayConnect() {
-		return nil, errDown
+		return nil, c.down()
 	}
 	select {
 	case <-old.done: // two processes might be in each other's way
@@ -43,10 +46,10 @@ func (c *Client) connected(ctx context.Context) (*session, error) {
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err() // says nothing of the server
 	}
-	c.attempted()
+	c.attempted(err)
 	if err != nil {
-		c.log.Warn("an MCP server can't be reached again", "error", err)
-		return nil, errDown
+		c.log.Warn("an MCP server can't be reached again", append([]any{"error", err}, upstream.Attrs(c.down())...)...)
+		return nil, c.down()
 	}
 	c.log.Info("an MCP server was connected to again")
 	c.session = s
@@ -61,9 +64,13 @@ func (c *Client) mayConnect() bool {
 
 // attempted puts off the next attempt to connect. One that succeeds counts
 // too, or a server that dies of every call would be started without a pause.
-func (c *Client) attempted() {
+func (c *Client) attempted(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.why = nil
+	if opened, ok := errors.AsType[*openError](err); ok {
+		c.why = c.explain(err, opened.status)
+	}
 	c.retryAt = time.Now().Add(backoff(c.attempts))
 	c.attempts++
 }
@@ -79,6 +86,7 @@ func (c *Client) answered() {
 func (c *Client) connect(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ConnectTimeout)
 	defer cancel()
+	ctx, d := withDelivery(ctx)
 	var transport mcp.Transport
 	var proc *process
 	if c.server.URL != "" {
@@ -90,31 +98,31 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 	} else {
 		var err error
 		if proc, err = startProcess(c.server.Command, c.server.Env, c.opts.StopTimeout); err != nil {
-			return nil, err
+			return nil, &openError{text: err, cause: err}
 		}
 		transport = proc
 	}
 	m, err := c.sdkClient().Connect(ctx, transport, nil)
 	if err != nil {
-		return nil, failed(err, proc)
+		return nil, failed(err, proc, d)
 	}
 	s := newSession(m, proc)
 	go s.watch(c.log)
 	if s.tools, err = list(ctx, m); err != nil {
 		s.close()
-		return nil, failed(fmt.Errorf("list of tools: %w", err), proc)
+		return nil, failed(fmt.Errorf("list of tools: %w", err), proc, d)
 	}
 	return s, nil
 }
 
 // failed ends the process that could not be talked to and says how.
-func failed(err error, p *process) error {
-	err = reason(err)
-	if p == nil {
-		return err
+func failed(err error, p *process, d *delivery) error {
+	e := &openError{text: reason(err), cause: err, status: int(d.status.Load())}
+	if p != nil {
+		p.stop()
+		e.text = fmt.Errorf("%w (the command: %s)", e.text, p.state)
 	}
-	p.stop()
-	return fmt.Errorf("%w (the command: %s)", err, p.state)
+	return e
 }
 
 // sdkClient makes a client that can do nothing for the server.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/mcptool"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
 // gone reports whether there is no process, not even a dead one.
@@ -104,6 +105,9 @@ func TestAServerThatDoesNotStartIsLeftAloneForAWhile(t *testing.T) {
 	for range calls {
 		_, err := call(t, t.Context(), c, "s_text", `{}`)
 		require.EqualError(t, err, "the MCP server is down")
+		if cause := upstream.Text(err); cause != "" { // the first call that finds it dead has none
+			require.Regexp(t, `^\S+: .*exit status \d+.* \(check mcp.command of s\)$`, cause)
+		}
 	}
 	require.Less(t, strings.Count(content(dir, "starts"), "\n"), calls/2, "not one start a call")
 	require.NoError(t, os.Remove(broken))
@@ -146,6 +150,8 @@ func TestAnHTTPServerThatIsAway(t *testing.T) {
 	handler := w.handler.Swap(&unavailable)
 	_, err := call(t, t.Context(), c, "s_text", `{}`)
 	require.EqualError(t, err, "the MCP server answered with status 503 Service Unavailable")
+	host := strings.TrimPrefix(w.URL, "http://")
+	require.Equal(t, host+" answered 503 Service Unavailable (check mcp.url of s)", upstream.Text(err))
 	w.handler.Store(handler)
 	pid(t, c)
 	w.Close()
@@ -153,6 +159,7 @@ func TestAnHTTPServerThatIsAway(t *testing.T) {
 	require.Error(t, err)
 	_, err = call(t, t.Context(), c, "s_text", `{}`)
 	require.EqualError(t, err, "the MCP server could not be reached")
+	require.Equal(t, "dial "+host+": connection refused (check mcp.url of s)", upstream.Text(err))
 }
 
 // A server that hangs costs a call its time and no more.

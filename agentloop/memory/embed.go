@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -142,9 +143,14 @@ func (m *Manager) store(ctx context.Context, memories []readmodel.Memory, vector
 // stayPending logs why a memory has no vector. An embedder's own words are left
 // out: they may repeat the memory's.
 func (m *Manager) stayPending(memory readmodel.Memory, err error) {
+	m.opts.Logger.Warn("a memory has no vector yet", append([]any{"scope", memory.Scope.Kind, "memory", memory.ID}, causeOf(err)...)...)
+}
+
+// causeOf returns log attributes of an embedder's failure: its code, and what its server did.
+func causeOf(err error) []any {
 	cause := "internal"
 	if e, ok := errors.AsType[*model.Error](err); ok {
 		cause = e.Code
 	}
-	m.opts.Logger.Warn("a memory has no vector yet", "scope", memory.Scope.Kind, "memory", memory.ID, "cause", cause)
+	return append([]any{"cause", cause}, upstream.Attrs(err)...)
 }

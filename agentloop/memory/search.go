@@ -102,6 +102,7 @@ func (m *Manager) candidates(ctx context.Context, q Query) ([]candidate, Found, 
 			return nil, found, context.Cause(ctx)
 		default:
 			found.WordsOnly = true
+			m.opts.Logger.Warn("a question has no vector: only memories with its words are found", append([]any{"scope", q.Scope.Kind}, causeOf(err)...)...)
 		}
 	}
 	answer, err := m.opts.Index.Candidates(ctx, ask)

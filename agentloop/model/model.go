@@ -135,7 +135,7 @@ type Answer struct {
 // the category.
 type Error struct {
 	Code       string // one of the codes below
-	Message    string // the provider's own words, at most MaxErrorText bytes; no keys, headers or URLs
+	Message    string // the host, the status, the provider's own words and the setting to look at, at most MaxErrorText bytes; no keys, headers or URLs
 	Retryable  bool
 	StatusCode int // HTTP status, 0 if there was none
 	Cause      error

@@ -227,6 +227,9 @@ func (t *Timeline) toolResult(l *lane, seq uint64, f *eventlog.ToolResult) *Span
 	if f.Error != "" {
 		s.Error = short(f.Error, MaxError)
 	}
+	if f.Cause != "" {
+		s.Error = short(short(f.Error, MaxError/2)+": "+f.Cause, MaxError)
+	}
 	if !s.Open {
 		if f.Error != "" && s.Status == StatusDone { // an answer that could not be used
 			s.Status = StatusFailed

@@ -109,7 +109,7 @@ func (a Adapter) testOptions(t *testing.T) {
 
 	refuses := Serve(t, Failure(401, `{"error":{"message":"not hunter2-secret of Basic hunter2-secret"}}`))
 	e, _ := AskFor(t, a.New(with(refuses)), Hello())
-	require.Equal(t, "not [key] of [key]", e.Message)
+	require.Equal(t, "not [key] of [key]", refuses.Words(t, e).Message)
 
 	for _, name := range []string{"model", "messages", "stream", "tools", "", "a.b", "a b"} {
 		settings := a.on(s)
@@ -130,14 +130,16 @@ func (a Adapter) testStatuses(t *testing.T) {
 		s := Serve(t, Failure(status, body))
 		e, got := AskFor(t, a.New(a.on(s)), Hello())
 		want.StatusCode, want.Message = status, "no luck with [key] at [URL]"
-		require.Equal(t, want, *e)
+		require.Equal(t, want, s.Words(t, e))
 		require.Empty(t, got.Events)
 		require.Len(t, s.Requests(), 1, "retries are the loop's")
 	}
-	e, _ := AskFor(t, a.New(a.on(Serve(t, Failure(502, "<html>http://proxy.internal/</html>")))), Hello())
-	require.Equal(t, "Bad Gateway", e.Message)
-	e, _ = AskFor(t, a.New(a.on(Serve(t, Failure(http.StatusOK, `{"error":{"message":"no","code":401}}`)))), Hello())
-	require.Equal(t, model.Error{Code: model.CodeAuthFailed, Message: "no"}, *e)
+	proxy := Serve(t, Failure(502, "<html>http://proxy.internal/</html>"))
+	e, _ := AskFor(t, a.New(a.on(proxy)), Hello())
+	require.Equal(t, "Bad Gateway", proxy.Words(t, e).Message)
+	refuses := Serve(t, Failure(http.StatusOK, `{"error":{"message":"no","code":401}}`))
+	e, _ = AskFor(t, a.New(a.on(refuses)), Hello())
+	require.Equal(t, model.Error{Code: model.CodeAuthFailed, Message: "no"}, refuses.Words(t, e))
 	e, _ = AskFor(t, a.New(a.on(Serve(t, Failure(http.StatusOK, `{"content":[]}`)))), Hello())
 	require.Equal(t, model.CodeProvider, e.Code)
 }
@@ -240,9 +242,10 @@ func (a Adapter) testConnection(t *testing.T) {
 	client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("refused by " + contractKey)
 	})}
-	e, _ := AskFor(t, a.New(Settings{APIKey: contractKey, BaseURL: "http://secret.invalid", HTTPClient: client}), Hello())
+	e, _ := AskFor(t, a.New(Settings{APIKey: contractKey, BaseURL: "http://secret:secret@away.invalid/secret?key=secret", HTTPClient: client}), Hello())
 	require.Equal(t, model.CodeUnavailable, e.Code)
 	require.True(t, e.Retryable)
+	require.Contains(t, e.Error(), " failed: away.invalid: no connection to the provider, or it was lost (check model.baseURL)")
 	require.NotContains(t, e.Error(), "secret")
 	require.NotContains(t, e.Error(), contractKey)
 

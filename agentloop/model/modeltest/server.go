@@ -3,18 +3,23 @@ package modeltest
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -169,4 +174,21 @@ func (s Stream) answer(w http.ResponseWriter, r *http.Request) {
 // wait says whether the client is still there after d.
 func wait(r *http.Request, d time.Duration) bool {
 	return eventlog.Sleep(r.Context(), d) == nil && r.Context().Err() == nil
+}
+
+// Words returns an error that the server has caused as it would be with the server's own words
+// alone. It checks that the error names the model, the host and the status of the answer, and
+// the key if the server does not know it.
+func (s *Server) Words(t testing.TB, e *model.Error) model.Error {
+	t.Helper()
+	where, ok := errors.AsType[*upstream.Error](e.Cause)
+	require.True(t, ok, "%v names no server", e)
+	require.Equal(t, strings.TrimPrefix(s.URL, "http://"), where.Host)
+	require.Equal(t, e.StatusCode, where.Status)
+	require.Equal(t, e.Code == model.CodeAuthFailed, where.Check == "model.apiKey" || where.Check == "memory.embedder.apiKey", where.Check)
+	before, after, _ := strings.Cut(where.Saying("|", model.MaxErrorText), "|")
+	require.Regexp(t, "^(model|embedder) call to [a-z-]+ failed: "+regexp.QuoteMeta(before), e.Message)
+	_, words, _ := strings.Cut(e.Message, before)
+	require.True(t, strings.HasSuffix(words, after), e.Message)
+	return model.Error{Code: e.Code, Message: strings.TrimSuffix(words, after), Retryable: e.Retryable, StatusCode: e.StatusCode, Cause: where.Cause}
 }

@@ -145,15 +145,16 @@ func (a *answer) delta(d delta) error {
 	return nil
 }
 
+// Failed is the error of an answer that ends with one.
+func (a *answer) Failed() error {
+	if a.finish != "error" {
+		return nil
+	}
+	return &model.Error{Code: model.CodeProvider, Message: "the provider ended the answer with an error", Retryable: true}
+}
+
 // end closes the answer.
 func (a *answer) end(asked string) (model.Answer, error) {
-	if a.finish == "error" {
-		return model.Answer{}, &model.Error{
-			Code:      model.CodeProvider,
-			Message:   "the provider ended the answer with an error",
-			Retryable: true,
-		}
-	}
 	if err := a.calls.end(a.emit); err != nil {
 		return model.Answer{}, err
 	}

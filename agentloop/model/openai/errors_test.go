@@ -49,7 +49,7 @@ func TestStatuses(t *testing.T) {
 	} {
 		s := modeltest.Serve(t, modeltest.Failure(c.status, c.body))
 		e, got := askFor(t, s)
-		require.Equal(t, model.Error{Code: c.code, Message: c.message, Retryable: c.retryable, StatusCode: c.status}, *e)
+		require.Equal(t, model.Error{Code: c.code, Message: c.message, Retryable: c.retryable, StatusCode: c.status}, s.Words(t, e))
 		require.Empty(t, got.Events)
 		require.Len(t, s.Requests(), 1, "retries are the loop's")
 	}
@@ -75,22 +75,25 @@ func TestErrorsInTheStream(t *testing.T) {
 	} {
 		stream := modeltest.Events(chunk(`{"content":"Hel"}`, "null"))
 		stream.Events = append(stream.Events, modeltest.Event{Data: c.event})
-		e, got := askFor(t, modeltest.Serve(t, stream))
+		s := modeltest.Serve(t, stream)
+		e, got := askFor(t, s)
 		require.Equal(t, c.code, e.Code, c.event)
 		require.Equal(t, c.retryable, e.Retryable, c.event)
-		require.Equal(t, c.message, e.Message)
+		require.Equal(t, c.message, s.Words(t, e).Message)
 		require.Zero(t, e.StatusCode)
 		require.Equal(t, "Hel", got.Text)
 	}
 	// with the type in the event's line only
 	stream := modeltest.Stream{Events: []modeltest.Event{{Type: "error", Data: `{"message":"odd","code":503}`}}}
-	e, _ := askFor(t, modeltest.Serve(t, stream))
-	require.Equal(t, model.Error{Code: model.CodeOverloaded, Message: "odd", Retryable: true}, *e)
+	s := modeltest.Serve(t, stream)
+	e, _ := askFor(t, s)
+	require.Equal(t, model.Error{Code: model.CodeOverloaded, Message: "odd", Retryable: true}, s.Words(t, e))
 }
 
 func TestJSONInPlaceOfAStream(t *testing.T) {
-	e, _ := askFor(t, modeltest.Serve(t, modeltest.Failure(http.StatusOK, `{"error":{"message":"no","code":401}}`)))
-	require.Equal(t, model.Error{Code: model.CodeAuthFailed, Message: "no"}, *e)
+	s := modeltest.Serve(t, modeltest.Failure(http.StatusOK, `{"error":{"message":"no","code":401}}`))
+	e, _ := askFor(t, s)
+	require.Equal(t, model.Error{Code: model.CodeAuthFailed, Message: "no"}, s.Words(t, e))
 	e, _ = askFor(t, modeltest.Serve(t, modeltest.Failure(http.StatusOK, `{"error":null,"choices":[]}`)))
 	require.Equal(t, model.CodeProvider, e.Code)
 	require.False(t, e.Retryable)
@@ -159,12 +162,13 @@ func TestNoConnection(t *testing.T) {
 	client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("refused by " + testKey)
 	})}
-	m := openai.New("m", &openai.Options{BaseURL: "http://secret.invalid/v1", HTTPClient: client})
+	m := openai.New("m", &openai.Options{BaseURL: "http://secret:secret@away.invalid/secret/v1?key=secret", HTTPClient: client})
 	_, err := m.Generate(t.Context(), hello(), nil)
 	var e *model.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, model.CodeUnavailable, e.Code)
 	require.True(t, e.Retryable)
+	require.Equal(t, "model call to m failed: away.invalid: no connection to the provider, or it was lost (check model.baseURL)", e.Message)
 	require.NotContains(t, e.Error(), "secret")
 	require.NotContains(t, e.Error(), testKey)
 }
@@ -245,15 +249,17 @@ func TestErrorText(t *testing.T) {
 		". Ask https://platform.openai.com/account/api-keys?x=1 for another one."
 	body, err := json.Marshal(map[string]any{"error": map[string]any{"message": message}})
 	require.NoError(t, err)
-	e, _ := askFor(t, modeltest.Serve(t, modeltest.Failure(http.StatusUnauthorized, string(body))))
-	require.Equal(t, "Incorrect API key provided: [key] or [key]. Ask [URL] for another one.", e.Message)
+	s := modeltest.Serve(t, modeltest.Failure(http.StatusUnauthorized, string(body)))
+	e, _ := askFor(t, s)
+	require.Equal(t, "Incorrect API key provided: [key] or [key]. Ask [URL] for another one.", s.Words(t, e).Message)
 
 	long := words(3000) // 18,000 bytes, with a rune across the limit for some offset
 	for _, offset := range []string{"", "x", "xx"} {
 		body, err = json.Marshal(map[string]any{"error": map[string]any{"message": offset + long}})
 		require.NoError(t, err)
-		e, _ = askFor(t, modeltest.Serve(t, modeltest.Failure(http.StatusBadRequest, string(body))))
-		require.True(t, strings.HasPrefix(offset+long, e.Message))
+		s = modeltest.Serve(t, modeltest.Failure(http.StatusBadRequest, string(body)))
+		e, _ = askFor(t, s)
+		require.True(t, strings.HasPrefix(offset+long, s.Words(t, e).Message))
 		require.True(t, utf8.ValidString(e.Message))
 		require.LessOrEqual(t, len(e.Message), model.MaxErrorText)
 		require.Greater(t, len(e.Message), model.MaxErrorText-utf8.UTFMax)

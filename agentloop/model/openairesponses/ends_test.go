@@ -62,7 +62,7 @@ func TestFailuresInTheStream(t *testing.T) {
 	} {
 		s := modeltest.Serve(t, modeltest.Events(created, text(0, "Hel"), c.event, completed))
 		e, said := modeltest.AskFor(t, modelOn(s), modeltest.Hello())
-		require.Equal(t, model.Error{Code: c.code, Message: c.message, Retryable: c.retryable}, *e, c.event)
+		require.Equal(t, model.Error{Code: c.code, Message: c.message, Retryable: c.retryable}, s.Words(t, e), c.event)
 		require.Equal(t, "Hel", said.Text)
 	}
 }

@@ -55,6 +55,6 @@ func TestRecordedFailure(t *testing.T) {
 		Code: model.CodeRateLimited,
 		Message: "You exceeded your current quota, please check your plan and billing details. " +
 			"For more information on this error, read the docs: [URL]",
-	}, *e)
+	}, s.Words(t, e))
 	require.Empty(t, got.Events)
 }

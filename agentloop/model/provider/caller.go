@@ -35,12 +35,12 @@ func (c Caller) call() string {
 	return what
 }
 
-// check is the setting that has the server's address.
-func (c Caller) check() string {
+// setting is one of the model's in the configuration.
+func (c Caller) setting(name string) string {
 	if c.Embedding {
-		return "memory.embedder.baseURL"
+		return "memory.embedder." + name
 	}
-	return "model.baseURL"
+	return "model." + name
 }
 
 // DefaultIdleTimeout is the default of Caller.IdleTimeout.
@@ -86,7 +86,8 @@ type Answer interface {
 	// Event takes an event: its type, which may be empty, and its data. done
 	// says that nothing more is needed. The error is the call's.
 	Event(kind string, data []byte) (done bool, err error)
-	// Complete says whether the stream may end here.
+	// Complete says whether the stream may end here. An answer that can be complete and a failure
+	// has a method Failed, which returns the call's error, or nil.
 	Complete() bool
 }
 
@@ -95,25 +96,34 @@ type Answer interface {
 // with provider_timeout; comments that keep a connection open are no events,
 // and the time that a takes does not count. But for a's own, errors are
 // *model.Error.
-func (c Caller) Stream(ctx context.Context, post Post, a Answer) error {
+func (c Caller) Stream(ctx context.Context, post Post, a Answer) (err error) {
 	ctx, clock := newIdleClock(ctx, c.IdleTimeout)
 	defer clock.close()
-	res, err := c.answered(ctx, post, clock.start) // a failed answer is read before there is a stream
+	var host string
+	defer func() { err = c.at(host, err) }()
+	res, err := c.answered(ctx, post, &host, clock.start) // a failed answer is read before there is a stream
 	if err != nil {
 		return err
 	}
 	if err := c.notStream(ctx, res); err != nil {
 		return err
 	}
-	return c.read(ctx, res, clock, a)
+	if err := c.read(ctx, res, clock, a); err != nil {
+		return err
+	}
+	if ended, ok := a.(interface{ Failed() error }); ok {
+		return ended.Failed()
+	}
+	return nil
 }
 
-// answered makes a request, and calls begun when its answer begins.
-func (c Caller) answered(ctx context.Context, post Post, begun func()) (res *http.Response, err error) {
+// answered makes a request, and calls begun when its answer begins. It notes which host is asked.
+func (c Caller) answered(ctx context.Context, post Post, host *string, begun func()) (res *http.Response, err error) {
 	if !c.usableURL() {
-		return nil, &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL"}
+		return nil, &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL (check " + c.setting("baseURL") + ")"}
 	}
 	err = post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
+		*host = req.URL.Host
 		c.addHeaders(req)
 		res, err := send(req, next)
 		if err == nil {
@@ -133,8 +143,10 @@ const maxDocument = 64 << 20
 
 // Document makes one call whose answer is one JSON document, and decodes that
 // into v. Errors are *model.Error.
-func (c Caller) Document(ctx context.Context, post Post, v any) error {
-	res, err := c.answered(ctx, post, func() {})
+func (c Caller) Document(ctx context.Context, post Post, v any) (err error) {
+	var host string
+	defer func() { err = c.at(host, err) }()
+	res, err := c.answered(ctx, post, &host, func() {})
 	if err != nil {
 		return err
 	}

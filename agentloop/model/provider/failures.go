@@ -88,7 +88,7 @@ func contextError(ctx context.Context) error {
 // networkError classifies a request that got no answer, or only a part. Where no
 // connection was made it names the model, the host and the setting to look at.
 func (c Caller) networkError(rawURL string, err error) error {
-	if down := upstream.Explain(rawURL, c.check(), err); down.Reason != "" {
+	if down := upstream.Explain(rawURL, c.setting("baseURL"), err); down.Reason != "" {
 		return &model.Error{Code: model.CodeUnavailable, Message: c.call() + " failed: " + down.Error(), Retryable: true, Cause: down}
 	}
 	var timeout net.Error
@@ -106,4 +106,30 @@ func (c Caller) networkError(rawURL string, err error) error {
 		Retryable: true,
 		Cause:     err,
 	}
+}
+
+// at returns a call's error with the host that it is from, the status of its answer and the setting
+// to look at. The error of a call that was cancelled stays as it is, and one that is not the adapter's.
+func (c Caller) at(host string, err error) error {
+	e, ok := err.(*model.Error)
+	if !ok || host == "" || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if _, known := errors.AsType[*upstream.Error](e.Cause); known {
+		return err
+	}
+	where := &upstream.Error{Host: host, Status: e.StatusCode, Cause: e.Cause}
+	switch {
+	case e.Code == model.CodeAuthFailed:
+		where.Check = c.setting("apiKey")
+	case e.StatusCode == http.StatusNotFound:
+		where.Check = c.setting("name") + " and " + c.setting("baseURL")
+	case e.Code == model.CodeUnavailable, e.Code == model.CodeTimeout:
+		where.Check = c.setting("baseURL")
+	}
+	located := *e
+	failed := c.call() + " failed: "
+	located.Message = failed + where.Saying(e.Message, model.MaxErrorText-len(failed))
+	located.Cause = where
+	return &located
 }

@@ -4,21 +4,28 @@
 package upstream
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
-// Error is a request that got no answer.
+// Error is a request that got no answer, or one that is a failure.
 type Error struct {
-	Host   string // and the port, if the URL has one; empty: not known
-	Reason string // such as "no such host"; empty: not known
-	Check  string // the setting to look at, such as "model.baseURL"; empty: none
-	Cause  error  // may hold secrets: it is for errors.Is and errors.As
+	Host string // and the port, if the URL has one; empty: not known
+	// Program is a server that is a command, in place of Host.
+	Program string
+	Status  int    // of the answer; 0: there was none, or it began well
+	Reason  string // why there was no connection, such as "no such host"; empty: not known
+	Check   string // the setting to look at, such as "model.baseURL"; empty: none
+	Cause   error  // may hold secrets: it is for errors.Is and errors.As
 }
 
 // Explain returns the error of a request to a URL; empty: the one that err names.
@@ -33,34 +40,81 @@ func Explain(rawURL, check string, err error) *Error {
 	return e
 }
 
-// Error has the form "dial HOST: REASON (check SETTING)".
-func (e *Error) Error() string {
-	text := "no connection, or it was lost"
-	if e.Reason != "" {
-		text = "dial " + e.Host + ": " + e.Reason
+// Error has the form "dial HOST: REASON (check SETTING)" or "HOST answered 401 Unauthorized
+// (check SETTING)".
+func (e *Error) Error() string { return e.what() + e.check() }
+
+// Saying returns the error with a message of the server's, or about its answer, which must hold
+// no secret: "HOST answered 401 Unauthorized: MESSAGE (check SETTING)". The message is cut so
+// that all of it has at most n bytes.
+func (e *Error) Saying(message string, n int) string {
+	before, after := "", e.check()
+	switch {
+	case e.Status != 0:
+		before = e.what() + ": "
+	case e.Host != "":
+		before = e.Host + ": "
 	}
-	if e.Check != "" {
-		text += " (check " + e.Check + ")"
-	}
-	return text
+	return before + Cut(message, max(n-len(before)-len(after), 0)) + after
 }
+
+func (e *Error) what() string {
+	switch {
+	case e.Status != 0:
+		text := strconv.Itoa(e.Status)
+		if name := http.StatusText(e.Status); name != "" {
+			text += " " + name
+		}
+		return cmp.Or(e.Host, "the server") + " answered " + text
+	case e.Program != "":
+		return e.Program + ": " + cmp.Or(e.Reason, "it is down")
+	case e.Reason != "":
+		return "dial " + e.Host + ": " + e.Reason
+	case e.Host != "":
+		return "no connection to " + e.Host + ", or it was lost"
+	}
+	return noConnection
+}
+
+// noConnection is the reason if there is no better one.
+const noConnection = "no connection, or it was lost"
+
+func (e *Error) check() string {
+	if e.Check == "" {
+		return ""
+	}
+	return " (check " + e.Check + ")"
+}
+
+// Text returns what an error says of the server that has failed, for operators, or "": err is
+// no such failure.
+func Text(err error) string {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return ""
+	}
+	return Cut(strings.ToValidUTF8(e.Error(), ""), maxText)
+}
+
+// maxText bounds what Text returns, in bytes: a URL's host may be long.
+const maxText = 1 << 10
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Attrs are the log attributes of a failed call: none unless err is a server that was
-// not reached.
+// Attrs are the log attributes of a failed call: none unless err is a server's failure.
 func Attrs(err error) []any {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return nil
 	}
-	reason := e.Reason
-	if reason == "" {
-		reason = "no connection, or it was lost"
+	var attrs []any
+	if e.Status != 0 {
+		attrs = append(attrs, slog.Int("status", e.Status))
+	} else {
+		attrs = append(attrs, slog.String("reason", cmp.Or(e.Reason, noConnection)))
 	}
-	attrs := []any{slog.String("reason", reason)}
-	if e.Host != "" {
-		attrs = append(attrs, slog.String("host", e.Host))
+	if host := cmp.Or(e.Host, e.Program); host != "" {
+		attrs = append(attrs, slog.String("host", host))
 	}
 	if e.Check != "" {
 		attrs = append(attrs, slog.String("check", e.Check))

@@ -59,6 +59,14 @@ type Transport struct {
 	opts Options
 }
 
+// Host returns the host of the server's URL, with its port if the URL has one; empty: the URL is unusable.
+func (h *Transport) Host() string {
+	if h.base == nil {
+		return ""
+	}
+	return h.base.Host
+}
+
 // New returns a transport to the server whose routes are below url. If
 // url is not an http or https URL, every call returns an error.
 func New(serverURL string, o *Options) *Transport {

@@ -313,7 +313,7 @@ const contents = {
   text_delta: (d) => ['text', d.delta], thinking: (d) => (d.isComplete ? null : ['reasoning', d.content]),
   tool_arg_stream_start: (d) => ['call', `${d.toolName} `, d.toolCallId], tool_arg_stream_delta: (d) => ['call', d.delta, d.toolCallId],
   user_message: (d) => ['user', d.content, d.timestamp],
-  tool_result: (d) => ['result', `${d.toolName}: ${d.error ?? JSON.stringify(d.result)}`, d.toolCallId],
+  tool_result: (d) => ['result', `${d.toolName}: ${d.error ?? JSON.stringify(d.result)}${d.cause ? `: ${d.cause}` : ''}`, d.toolCallId],
 }
 
 // readStruck folds the records of a range into what there was to read.

@@ -25,6 +25,8 @@ type toolCall struct {
 	answered bool  // a person has answered the call
 	waited   int64 // how long that took, in milliseconds
 
+	cause string // what a server has done that the call needed, for operators; see [eventlog.ToolResult]
+
 	mu      sync.Mutex
 	updates []patch.Update
 	updated json.RawMessage // the state after updates

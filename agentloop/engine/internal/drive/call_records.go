@@ -87,10 +87,14 @@ func onlyIf(yes bool) *bool {
 
 // result is the commit point of the call.
 func (c *toolCall) result(result json.RawMessage, code, message string) record.Draft {
-	return c.fact(&eventlog.ToolResult{
+	f := &eventlog.ToolResult{
 		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName,
 		Result: result, Error: message, ErrorCode: code, FactBase: c.r.factBase(),
-	})
+	}
+	if message != "" {
+		f.Cause = c.cause
+	}
+	return c.fact(f)
 }
 
 // outcome returns the records of a finished call, with how long it has waited

@@ -25,6 +25,15 @@ import (
 // errToolTimeout is the cause with which a tool's context ends.
 var errToolTimeout = errors.New("the tool timed out")
 
+// timeoutError is a tool that has timed out, with what it returned then.
+type timeoutError struct {
+	after time.Duration
+	cause error
+}
+
+func (e *timeoutError) Error() string   { return fmt.Sprintf("%v after %s", errToolTimeout, e.after) }
+func (e *timeoutError) Unwrap() []error { return []error{errToolTimeout, e.cause} }
+
 // runCall executes a call and records its result, or has it wait.
 func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
@@ -102,6 +111,7 @@ func (t *task) runTool(ctx context.Context, c *toolCall, call projector.Call, to
 	if lost := c.lostLog(); lost != nil {
 		return fmt.Errorf("an event of tool %s is not in the log: %w", tool.Name, lost)
 	}
+	c.cause = upstream.Text(err)
 	if code != agentloop.CodeToolOutput {
 		c.log(slog.LevelWarn, logToolFailed, append([]any{"code", code}, upstream.Attrs(err)...)...)
 	}
@@ -130,7 +140,7 @@ func (t *task) execute(ctx context.Context, tool *plan.Tool, c *toolCall, call p
 	}
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errToolTimeout) {
-			return nil, agentloop.CodeToolTimeout, fmt.Errorf("%w after %s", errToolTimeout, tool.Timeout)
+			return nil, agentloop.CodeToolTimeout, &timeoutError{tool.Timeout, err}
 		}
 		return nil, agentloop.CodeToolFailed, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
@@ -14,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -56,16 +58,46 @@ func (t *task) runRemote(ctx context.Context, c *toolCall, call projector.Call, 
 		r.stop(ctx, cause)
 		return cause
 	case errors.Is(context.Cause(limited), errToolTimeout):
+		c.cause = upstream.Text(&upstream.Error{Host: r.address(), Reason: "no end in time", Check: r.setting("timeout")})
 		r.tell(context.WithoutCancel(ctx), r.Transport.Abort, "timeout")
 		return r.close(ctx, nil, agentloop.CodeToolTimeout, fmt.Sprintf("%v after %s", errToolTimeout, agent.Timeout))
 	case r.recording(err):
 		return err
 	default:
-		c.log(slog.LevelError, logDispatchFailed, "code", agentloop.CodeToolFailed, "remote", true)
+		cause := r.explain(err)
+		c.cause = upstream.Text(cause)
+		c.log(slog.LevelError, logDispatchFailed, append([]any{"code", agentloop.CodeToolFailed, "remote", true}, upstream.Attrs(cause)...)...)
 		problem := shorten.Error("the remote agent could not be run: " + err.Error())
 		return r.close(ctx, nil, agentloop.CodeToolFailed, problem, c.outputError(problem))
 	}
 }
+
+// explain says what the other server has done.
+func (r *remoteCall) explain(err error) *upstream.Error {
+	e := upstream.Explain("", r.setting("url"), err)
+	e.Host = r.address()
+	if refused, ok := errors.AsType[*remote.Error](err); ok {
+		e.Status = refused.Status
+		switch refused.Status {
+		case http.StatusUnauthorized, http.StatusForbidden:
+			e.Check = r.setting("headers")
+		case http.StatusNotFound:
+			e.Check = r.setting("agentType")
+		}
+	}
+	return e
+}
+
+// address is the host of the other server, if the transport says so.
+func (r *remoteCall) address() string {
+	if t, ok := r.Transport.(interface{ Host() string }); ok {
+		return t.Host()
+	}
+	return ""
+}
+
+// setting is one of the remote agent's in the configuration of its agent.
+func (r *remoteCall) setting(name string) string { return "remoteAgents." + r.Name + "." + name }
 
 // made reports whether the call has made its session before; a rollback may
 // have gone back to before the call waited for it.
