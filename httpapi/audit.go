@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -93,4 +95,15 @@ func (s *Server) logRefusal(ctx context.Context, w *web.Tracker, status int, err
 		attrs = append(attrs, "notLogged", skipped)
 	}
 	s.opts.Logger.InfoContext(ctx, "request refused", append(attrs, "error", err)...)
+}
+
+// logAccess logs an answered request. The status aborted means that the client left, or the
+// connection broke, before the answer began.
+func (s *Server) logAccess(w *web.Tracker, r *http.Request) {
+	status := "aborted"
+	if w.Begun {
+		status = strconv.Itoa(w.Status)
+	}
+	attrs := append(w.Logged("method", r.Method, "status", status, "duration", time.Since(w.Came).Round(time.Microsecond)), web.ActorAttrs(w.Request)...)
+	s.opts.Logger.InfoContext(r.Context(), "request", attrs...)
 }

@@ -76,7 +76,14 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 	}
 	a.post("/sessions/nobody/tickets", "{}").failed(t, 404, api.CodeNotFound)
 	a.request("DELETE", "/sessions/made/subscriptions", "").done(t)
-	require.Contains(t, c.server(t, lacking{memory.New()}, nil).get("/readyz").done(t).body, `"replicas":{"wanted":3,"present":2,"missing":["n3"]}`)
+	unwell := func(o *httpapi.Options) {
+		o.Degraded = func() []api.Degradation {
+			return []api.Degradation{{Check: "disk", Problem: true, Target: "/data", Found: "it is full", Advice: "make room"}}
+		}
+	}
+	body := c.server(t, lacking{memory.New()}, nil, unwell).get("/readyz").done(t).body
+	require.Contains(t, body, `"replicas":{"wanted":3,"present":2,"missing":["n3"],"lag":7,"skewMs":5}`)
+	require.Contains(t, body, `"degraded":[{"check":"disk","problem":true,"target":"/data","found":"it is full","advice":"make room"}]`)
 	for _, target := range []string{
 		"/sessions?userId=u&agentType=writer&status=active&tag=red&metadata=a%3Db&from=2026-01-01&to=2100-01-01&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
 		"/sessions/made", "/sessions/p", "/sessions/p/runs?offset=0&limit=1", "/sessions/p/checkpoints?offset=0&limit=1",
@@ -94,7 +101,7 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 type lacking struct{ eventlog.Log }
 
 func (lacking) Replicas(context.Context) (eventlog.Replicas, error) {
-	return eventlog.Replicas{Wanted: 3, Present: 2, Missing: []string{"n3"}}, nil
+	return eventlog.Replicas{Wanted: 3, Present: 2, Missing: []string{"n3"}, Lag: 7, Skew: 5}, nil
 }
 
 // trafficTimeTravel: sessions go back, and branch off.

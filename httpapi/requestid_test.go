@@ -12,6 +12,10 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -34,6 +38,15 @@ func TestRequestIDs(t *testing.T) {
 		require.False(t, seen[id])
 		seen[id] = true
 	}
+	const trace = "0102030405060708090a0b0c0d0e0f10"
+	got := a.get("/status?sessionId=s", "Traceparent", "00-"+trace+"-0102030405060708-01")
+	require.Equal(t, trace, got.header.Get("X-Request-Id"), "the caller's trace has one search for both")
+	for _, given := range []string{"00-" + trace, "junk", "00-00000000000000000000000000000000-0102030405060708-01", strings.Repeat("0", 5000)} {
+		_, err := ulid.ParseStrict(a.get("/status?sessionId=s", "Traceparent", given).header.Get("X-Request-Id"))
+		require.NoError(t, err, given)
+	}
+	got = a.get("/status?sessionId=s", "Traceparent", "00-"+trace+"-0102030405060708-01", "X-Request-Id", "mine")
+	require.Equal(t, "mine", got.header.Get("X-Request-Id"))
 	twice := raw(t, a, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Request-Id: one\r\nX-Request-Id: two\r\n\r\n")
 	_, err := ulid.ParseStrict(twice.header.Get("X-Request-Id"))
 	require.NoError(t, err)
@@ -80,6 +93,31 @@ func TestRequestIDInLogs(t *testing.T) {
 	require.Len(t, lines, 2)
 	require.Regexp(t, `node=n1.*first is known to hooks.*requestId=first`, lines[0])
 	require.Regexp(t, `node=n1.*on purpose.*requestId=second`, lines[1])
+}
+
+// TestOneRequestID: the id of a request is in the access log, in the record of the run that it asked for, in the
+// session's state and in the log lines of that run.
+func TestOneRequestID(t *testing.T) {
+	log := memory.New()
+	broken := agentloop.Agent{Name: "broken", Model: scripted.New([]scripted.Turn{{Err: &model.Error{Code: model.CodeAuthFailed, Message: "no such key"}}}, nil)}
+	a := newAPIOn(t, log, []agentloop.Agent{broken}, func(o *httpapi.Options) { o.AccessLog = true })
+	a.post("/start", `{"sessionId":"s","agentType":"broken","message":"go"}`, "X-Request-Id", "one-id").done(t)
+	a.get("/sse?sessionId=s").done(t)
+	a.get("/status?sessionId=none", "X-Request-Id", "two").failed(t, 404, api.CodeNotFound)
+	lines := a.logs.String()
+	require.Regexp(t, `msg=request route=/start session=s method=POST status=200 duration=\S+ address=\S+ requestId=one-id\n`, lines)
+	require.Regexp(t, `msg=request route=/status session=none method=GET status=404 duration=\S+ address=\S+ requestId=two\n`, lines)
+	require.Regexp(t, `msg="model call failed" requestId=one-id session=s run=`, lines)
+	found := false
+	for r, err := range log.Read(t.Context(), "s", 0, 0) {
+		require.NoError(t, err)
+		if r.Type == (*eventlog.RunRequested)(nil).Type() {
+			found = true
+			require.Contains(t, string(r.Payload), `"requestId":"one-id"`)
+		}
+	}
+	require.True(t, found)
+	require.Contains(t, a.get("/sessions/s/runs").done(t).body, `"requestId":"one-id"`)
 }
 
 // TestEveryLogLineKnowsItsRequest: a line that is logged without the request's

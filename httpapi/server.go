@@ -50,6 +50,10 @@ type Options struct {
 	// ReadModels answer questions about all sessions. nil: GET /sessions folds each
 	// session, and other questions are NOT_IMPLEMENTED.
 	ReadModels readmodel.Models
+	// AccessLog: a line is logged for each request when its answer ends.
+	AccessLog bool
+	// Degraded returns what is not well, for GET /readyz. It must answer at once; nil: not known.
+	Degraded func() []api.Degradation
 	// Memories are what agents remember; nil: the routes of /memories answer
 	// NOT_IMPLEMENTED.
 	Memories *memory.Manager
@@ -203,7 +207,7 @@ func (s *Server) route() (err error) {
 		Deadline: o.InterruptObservationDeadline, Submissions: o.SubmitToolResultSchema, Verbose: o.VerboseValidationErrors,
 	})
 	s.operate = &operate.Routes{
-		Log: o.Log, Loop: o.Loop, States: o.States, Logger: o.Logger, ReadModels: o.ReadModels, Version: o.Version,
+		Log: o.Log, Loop: o.Loop, States: o.States, Logger: o.Logger, ReadModels: o.ReadModels, Version: o.Version, Degraded: o.Degraded,
 		PublicReady: slices.Contains(o.Public, readyRoute), Grant: o.Subscribe, Revoke: o.Unsubscribe, Reread: o.Reload,
 	}
 	s.chat = chat.New(o.Log, o.Loop, o.States, o.Logger, s.control, s.prices, o.Chat)
@@ -217,10 +221,13 @@ func (s *Server) Close() { s.gate.Close() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = traced(web.WithID(w, r))
+	r = web.WithID(w, traced(r))
 	s.gate.LimitBody(w, r)
 	out := web.NewTracker(w, r)
 	defer s.opts.Metrics.answered(out, r)
+	if s.opts.AccessLog {
+		defer s.logAccess(out, r)
+	}
 	defer func() {
 		switch p := recover(); p {
 		case nil:

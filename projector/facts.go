@@ -142,10 +142,14 @@ func (s *Session) requestRun(f *eventlog.RunRequested, before uint64) string {
 	s.Turn.RunID, s.Turn.Stop = f.RunID, nil
 	s.Status = SessionActive
 	s.ExpiresAt = max(s.ExpiresAt, f.ExpiresAt)
-	s.Runs = append(s.Runs, Run{
+	run := Run{
 		RunID: f.RunID, Turn: s.Turn.Number, Mode: f.Mode, Status: eventlog.RunRunning,
 		StartSequence: before, StartedAt: f.Timestamp, TraceParent: f.TraceParent,
-	})
+	}
+	if f.By != nil {
+		run.RequestID = f.By.Request
+	}
+	s.Runs = append(s.Runs, run)
 	return ""
 }
 

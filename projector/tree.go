@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the fold. A state that another version folded is not
 // continued.
-const Version = 14
+const Version = 15
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -234,6 +234,7 @@ type Run struct {
 	CompletedAt   int64              `json:"completedAt,omitempty"`
 	Struck        bool               `json:"struck,omitempty"`      // a rollback went back to before it
 	TraceParent   string             `json:"traceParent,omitempty"` // the caller's, as in RunRequested
+	RequestID     string             `json:"requestId,omitempty"`   // of the HTTP request that asked for it
 }
 
 // Checkpoint is a committed step, or what was durable when a run was interrupted. Its

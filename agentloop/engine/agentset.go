@@ -25,6 +25,7 @@ func (l *Loop) SetAgents(agents []agentloop.Agent) (unused <-chan struct{}, err 
 	if err != nil {
 		return nil, err
 	}
+	l.files.Metrics.Agents(next)
 	return l.agents.Replace(next), nil
 }
 

@@ -104,6 +104,7 @@ func New(log eventlog.Log, agents []agentloop.Agent, options *Options) (*Loop, e
 	if err != nil {
 		return nil, err
 	}
+	o.Metrics.Agents(defs)
 	l := &Loop{
 		log: log, states: o.States, agents: node.NewAgents(defs),
 		clock: record.Clock{Now: o.Now, NewID: o.NewID, ExpireAfter: o.ExpireAfter},

@@ -24,6 +24,20 @@ type Readiness struct {
 	Replicas *eventlog.Replicas `json:"replicas,omitempty"`
 	// ReadModels says how far listings are after the log. A lag does not count for Ready.
 	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
+	// Degraded is what is not well with the node or its cluster, as of the last few seconds. It
+	// does not count for Ready.
+	Degraded []Degradation `json:"degraded,omitempty"`
+}
+
+// Degradation is something that is not well, while the server works.
+type Degradation struct {
+	// Check is one of certificates, clock, disk, listings, quotas, replicas. helixd doctor has checks
+	// of the same names.
+	Check   string `json:"check"`
+	Problem bool   `json:"problem,omitempty"` // false: it may become a problem
+	Target  string `json:"target,omitempty"`  // the file, server or tenant
+	Found   string `json:"found"`
+	Advice  string `json:"advice"` // what to do
 }
 
 // Reloaded is what POST /admin/reload has changed.

@@ -18,6 +18,9 @@ type Log struct {
 	Level string `json:"level"`
 	// Format is text or json; default text.
 	Format string `json:"format"`
+	// Requests is true if each HTTP request is logged, with its requestId, route, status, duration
+	// and caller; default false.
+	Requests bool `json:"requests"`
 }
 
 // SlogLevel is Level as slog has it.

@@ -60,5 +60,8 @@ func (s *Routes) Readyz(w http.ResponseWriter, r *web.Request) error {
 		fresh := web.Shown(s.ReadModels.Fresh(ctx))
 		answer.ReadModels = &fresh
 	}
+	if s.Degraded != nil {
+		answer.Degraded = s.Degraded()
+	}
 	return r.Respond(w, status, answer)
 }

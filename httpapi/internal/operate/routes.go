@@ -32,6 +32,8 @@ type Routes struct {
 	Version    string
 	// PublicReady: everybody may read all of what GET /readyz says.
 	PublicReady bool
+	// Degraded returns what is not well, without asking anybody; nil: not known.
+	Degraded func() []api.Degradation
 	// Grant and revoking make and end the rights of NATS clients; nil: see httpapi.Options.
 	Grant  func(ctx context.Context, session string, ttl time.Duration) (api.Subscription, error)
 	Revoke func(ctx context.Context, session string) error

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/oklog/ulid/v2"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
@@ -23,12 +24,14 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// WithID gives a request its id: the client's if that is well formed, else a new ULID. The
-// answer's header has it.
+// WithID gives a request its id: the client's if that is well formed, else the id of the trace
+// that the request's context belongs to, else a new ULID. The answer's header has it.
 func WithID(w http.ResponseWriter, r *http.Request) *http.Request {
 	var id string
 	if given := r.Header.Values(api.HeaderRequestID); len(given) == 1 && isRequestID(given[0]) {
 		id = given[0]
+	} else if trace := trace.SpanContextFromContext(r.Context()).TraceID(); trace.IsValid() {
+		id = trace.String()
 	} else {
 		id = ulid.Make().String()
 	}

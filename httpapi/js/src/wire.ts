@@ -131,6 +131,18 @@ export type Comparison = {
   patch: Patch;
 };
 
+/** Something that is not well, while the server works. */
+export type Degradation = {
+  /** What to do. */
+  advice: string;
+  check: ("certificates" | "clock" | "disk" | "listings" | "quotas" | "replicas");
+  found: string;
+  /** false: it may become a problem. */
+  problem?: boolean;
+  /** The file, server or tenant. */
+  target?: string;
+};
+
 /** The failures that acknowledged appends survive: fsync, interval=<duration>, replicated×<servers>, memory or unknown. */
 export type Durability = string;
 
@@ -490,6 +502,8 @@ export type ProducedChunk = StreamChunk & {
 export type Readiness = {
   agents?: Array<string>;
   backend?: string;
+  /** What is not well with the node or its cluster, as of the last few seconds. It does not affect ready. */
+  degraded?: Array<Degradation>;
   /** The server is going to stop; other nodes continue its runs, and it still serves requests. */
   draining?: boolean;
   durability?: Durability;
@@ -506,10 +520,14 @@ export type Readiness = {
   refuses?: string;
   /** The servers that keep the log, if it is replicated and has a quorum. A missing one does not affect ready. */
   replicas?: {
+    /** How many operations the present server lacks that is furthest behind. */
+    lag?: number;
     /** Servers that do not answer, by name. */
     missing?: Array<string>;
     /** Servers that do, in the partition with the fewest. */
     present: number;
+    /** How far the clock of a server that leads a partition differs from this node's, at least, in milliseconds. */
+    skewMs?: number;
     /** Servers that should keep each record. */
     wanted: number;
   };
@@ -635,6 +653,8 @@ export type Run = {
   claims: number;
   completedAt?: Milliseconds;
   mode: RunMode;
+  /** The X-Request-Id of the request that asked for it. */
+  requestId?: string;
   runId: string;
   /** The head when it was asked for. */
   startSequence: Sequence;

@@ -16,13 +16,13 @@ const (
 	logAborted          = "client_tool.aborted"           // the run's end has closed it
 	LogValidationFailed = "client_tool.validation_failed" // what was submitted does not fit the tool
 	LogOwnershipRetry   = "client_tool.ownership_retry"   // a submission met other writers; with attempt
-	logToolFailed       = "tool.failed"                   // with code and, if its server was not reached, host, reason and check
+	logToolFailed       = "tool.failed"                   // with code and, if its server has failed, host, status or reason, and check
 	logDispatchFailed   = "subagent.dispatch_failed"      // with code: a sub-agent could not be started
 )
 
 // log writes a message about the call.
 func (c *toolCall) log(level slog.Level, event string, more ...any) {
-	LogCall(context.Background(), c.r.host.Logger, level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
+	LogCall(context.Background(), c.r.requestLogger(), level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
 }
 
 // LogCall logs an event of a call of a session.

@@ -26,9 +26,11 @@ type task struct {
 	session string
 	def     *plan.Agent // nil if no agent of the session's type is here
 	runID   string      // the run that drives the session
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	gone    chan struct{} // closed when nothing waits for it any more
+	// requestID is the HTTP request that asked for the root's run; empty: not known.
+	requestID string
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	gone      chan struct{} // closed when nothing waits for it any more
 
 	cancelled *time.Timer // the driver's: since it is not wanted
 
@@ -56,6 +58,9 @@ func (r *Tree) newTask(ctx context.Context, e decide.Effect) *task {
 		if s.Turn != nil {
 			t.runID = s.Turn.RunID
 		}
+	}
+	if run := r.tree.CurrentRun(); run != nil { // the root's: nobody asks for a sub-agent's
+		t.requestID = run.RequestID
 	}
 	decidedAt := r.decidedAt
 	current := func() bool {
@@ -243,9 +248,17 @@ func (t *task) flush(ctx context.Context) error {
 	return t.w.Flush(ctx)
 }
 
-// logger returns a logger with the task's session and run.
+// logger returns a logger with the task's session, its run and the request that asked for the run.
 func (t *task) logger() *slog.Logger {
-	return t.host.Logger.With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
+	return t.requestLogger().With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
+}
+
+// requestLogger returns a logger with the request that asked for the root's run, if that is known.
+func (t *task) requestLogger() *slog.Logger {
+	if t.requestID == "" {
+		return t.host.Logger
+	}
+	return t.host.Logger.With(eventlog.LogRequestID, t.requestID)
 }
 
 // chunk labels a chunk of the current run, fact a fact.

@@ -119,6 +119,18 @@ func Outcome(code string) string {
 	return other
 }
 
+// Agents begins the counters of failures at 0. Without that, Prometheus takes the first failure for
+// the counter's beginning, and sees no increase.
+func (m *Metrics) Agents(defs map[string]*plan.Agent) {
+	if m == nil {
+		return
+	}
+	for name := range defs {
+		m.runs.WithLabelValues(name, outcomePoisoned)
+		m.runs.WithLabelValues(name, string(eventlog.RunFailed))
+	}
+}
+
 func agentLabel(d *plan.Agent) string {
 	if d == nil {
 		return other
@@ -259,6 +271,8 @@ func (m *Metrics) used(model string, u eventlog.TokenUsage) {
 	}
 }
 
+const outcomePoisoned = "poisoned" // the processes that drove it died again and again
+
 func runOutcome(f *eventlog.RunEnded) string {
 	switch f.Status {
 	case eventlog.RunFailed:
@@ -266,7 +280,7 @@ func runOutcome(f *eventlog.RunEnded) string {
 		case agentloop.CodeAborted:
 			return "aborted"
 		case agentloop.CodePoisoned:
-			return "poisoned"
+			return outcomePoisoned
 		}
 		return string(f.Status)
 	case eventlog.RunCompleted, eventlog.RunStopped, eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:

@@ -106,6 +106,9 @@ func (tr *Tree) begin(s *projector.Session, taken bool) {
 	if run.Claims > 0 { // a sub-agent's run is claimed with its root's
 		attrs = append(attrs, attrAttempt.Int(run.Claims))
 	}
+	if run.RequestID != "" {
+		attrs = append(attrs, attrRequest.String(run.RequestID))
+	}
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(attrs...)}
 	if from := linkOf(run.TraceParent); from.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: from}))

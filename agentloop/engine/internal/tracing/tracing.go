@@ -17,6 +17,7 @@ import (
 const (
 	attrSession = attribute.Key("helix.session.id") // the agent's own; gen_ai.conversation.id is the root's
 	attrRun     = attribute.Key("helix.run.id")
+	attrRequest = attribute.Key("helix.request.id")
 	attrMode    = attribute.Key("helix.run.mode")
 	attrStatus  = attribute.Key("helix.run.status")
 	attrAttempt = attribute.Key("helix.attempt") // of a run: its claims; of a model call: its tries; from 1

@@ -149,7 +149,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	d.openReadModels(c, store, states, log)
 	limits := quota.New(settings.Tenants(c), d.counts(), daily.New(nc, c.NATS.Replicas, d.sync))
 	d.openMemories(c.Memory, store, measured.memory, log)
-	d.onClose(measured.state.watch(store, d.models, limits))
+	d.onClose(measured.state.watch(watched{config: c, log: store, models: d.models, limits: limits}))
 	mcp := agentconfig.NewMCPServers(log)
 	agents, servers, err := mcp.Open(ctx, c, agents)
 	if err != nil {
@@ -196,7 +196,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	opts.ReadModels, opts.Reload = d.readModels(), d.reloader.reload
 	opts.Unsubscribe = unsubscribing(revocations)
 	opts.Subscribe = subscribing(minter, revocations, c.NATS.Subscribers, d.NATSURL, d.webSocketURL)
-	opts.Gatherer, opts.Metrics = measured.gatherer, measured.http
+	opts.Gatherer, opts.Metrics, opts.Degraded = measured.gatherer, measured.http, measured.state.health.Degraded
 	opts.Quota, opts.MaxStreams = limits, c.Limits.MostStreams(mostConnections(c.Limits))
 	if d.reloader.auth, err = settings.AuthenticationOf(c.Auth, settings.Authentication{}); err != nil {
 		return err
@@ -240,7 +240,7 @@ func serverOptions(c *config.Config, agents []agentloop.Agent) httpapi.Options {
 		AllowUnauthenticated: c.Auth.AllowUnauthenticated, Version: version.Current(), ServiceName: c.ServiceName, Origins: c.CORS.Origins,
 		Chat: settings.Chat(c.Chat, agents), Prices: settings.Prices(c.Prices), Heartbeat: c.Heartbeat, Hosts: settings.Hosts(c), Public: c.Public,
 		InterruptObservationDeadline: c.InterruptObservationDeadline, VerboseValidationErrors: c.VerboseValidationErrors,
-		SubmitToolResultSchema: c.SubmitToolResultSchema,
+		SubmitToolResultSchema: c.SubmitToolResultSchema, AccessLog: c.Log.Requests,
 	}
 }
 

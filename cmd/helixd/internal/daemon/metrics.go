@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// metrics are what a daemon measures; the zero value measures nothing.
+// metrics are what a daemon measures. Those that are nil measure nothing.
 type metrics struct {
 	gatherer prometheus.Gatherer // nil: there is nothing to show
 	log      *jetstream.Metrics
@@ -23,13 +23,13 @@ type metrics struct {
 	loop     *engine.Metrics
 	memory   *memory.Metrics
 	http     *httpapi.Metrics
-	state    *stateMetrics
+	state    *stateMetrics // never nil: /readyz has what it finds
 }
 
 // newMetrics returns metrics with their own registry.
 func newMetrics(enabled bool) metrics {
 	if !enabled {
-		return metrics{}
+		return metrics{state: newStateMetrics(prometheus.NewRegistry())}
 	}
 	reg := prometheus.NewRegistry()
 	m := register(reg)

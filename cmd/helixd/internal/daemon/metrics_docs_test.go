@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	goflag "flag"
 	"fmt"
 	"os"
@@ -67,6 +68,21 @@ func measurements(t *testing.T) (own []*dto.MetricFamily) {
 	return own
 }
 
+// foreign are the metrics of Go and the process.
+func foreign(t *testing.T) (names []string) {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	register(reg)
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "helixd_") {
+			names = append(names, f.GetName())
+		}
+	}
+	return names
+}
+
 // TestMetricsDocs: the page lists what there is.
 func TestMetricsDocs(t *testing.T) {
 	page, err := os.ReadFile(metricsDocs)
@@ -94,22 +110,54 @@ func TestMetricsDocs(t *testing.T) {
 	require.Equal(t, want, string(page), "run: go test ./cmd/helixd/internal/daemon -run TestMetricsDocs -update-metrics")
 }
 
-// TestMetricsInAlerts: what the page's expressions name exists, with those
-// labels.
+// TestMetricsInAlerts: what the alerts and the dashboard name exists, with those labels, and the page
+// about alerts has a section about each.
 func TestMetricsInAlerts(t *testing.T) {
-	page, err := os.ReadFile(metricsDocs)
+	file, err := os.ReadFile("../../packaging/prometheus/helixd.rules.yaml")
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(page), "```yaml\ngroups:")
-	require.True(t, found)
-	rules, _, found := strings.Cut(rest, "```")
-	require.True(t, found)
-	require.Contains(t, rules, "helixd_queue_nodes", "an alert for a node that is gone")
+	page, err := os.ReadFile("../../../../docs/operations/alerts.md")
+	require.NoError(t, err)
+	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(string(file), -1)
+	require.Greater(t, len(alerts), 15)
+	for _, a := range alerts {
+		require.Contains(t, string(page), "\n### "+a[1]+"\n")
+		require.Contains(t, string(file), "runbook: docs/operations/alerts.md#"+strings.ToLower(a[1])+"\n")
+	}
+	require.Equal(t, len(alerts), strings.Count(string(page), "\n### Helixd"), "the page has alerts that there are not")
+	dashboard, err := os.ReadFile("../../packaging/grafana/helixd.json")
+	require.NoError(t, err)
+	var board struct {
+		Panels []struct {
+			Type, Title, Description string
+			Targets                  []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(dashboard, &board))
+	rules := string(file)
+	for _, p := range board.Panels {
+		if p.Type == "row" {
+			continue
+		}
+		require.NotEmpty(t, p.Description, p.Title)
+		require.NotEmpty(t, p.Targets, p.Title)
+		for _, target := range p.Targets {
+			rules += target.Expr + "\n"
+		}
+	}
+	for _, name := range regexp.MustCompile(`\b(?:go|process)_[a-z_]+`).FindAllString(rules, -1) {
+		require.Contains(t, foreign(t), name)
+	}
 	labels := map[string][]string{}
 	for _, f := range measurements(t) {
 		for _, l := range f.GetMetric()[0].GetLabel() {
 			labels[f.GetName()] = append(labels[f.GetName()], l.GetName())
 		}
 		labels[f.GetName()] = append(labels[f.GetName()], "le")
+	}
+	for _, always := range []string{"job", "instance"} { // Prometheus adds them
+		for name := range labels {
+			labels[name] = append(labels[name], always)
+		}
 	}
 	used := regexp.MustCompile(`(helixd_[a-z_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(rules, -1)
 	require.NotEmpty(t, used)

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/helixd/helixd/agentloop/quota"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
 )
@@ -33,6 +34,10 @@ type stateMetrics struct {
 	parked     *prometheus.GaugeVec
 	looked     *prometheus.GaugeVec
 	tenants    *tenantMetrics
+
+	ready, degraded, missing, free, least, certificates *prometheus.GaugeVec
+
+	health health // as of the last look
 }
 
 func newStateMetrics(reg prometheus.Registerer) *stateMetrics {
@@ -54,23 +59,33 @@ func newStateMetrics(reg prometheus.Registerer) *stateMetrics {
 		parked: gauge("helixd_parked_records", "Number of records that the read models could not use; helixd parked lists them. Updated every 5 s."),
 		looked: gauge("helixd_read_model_looked_timestamp_seconds",
 			"Time of the last answer of the read models for these metrics, in seconds since 1970. They are asked every 5 s."),
+		ready:    gauge("helixd_ready", "1 while the log answers and takes appends, 0 otherwise. Updated every 5 s."),
+		degraded: gauge("helixd_degraded", "Number of findings that /readyz lists as degraded, by check: certificates, clock, disk, listings, quotas, replicas. Updated every 5 s.", "check"),
+		missing:  gauge("helixd_replicas_missing", "Number of servers that should keep the log and do not answer. Only for a replicated log; while the quorum is lost, the last value stays. Updated every 5 s."),
+		free:     gauge("helixd_disk_free_bytes", "Bytes that are free for the data folder. Only with an embedded server. Updated every 5 s."),
+		least:    gauge("helixd_disk_min_free_bytes", "The setting disk.minFree, in bytes: with less free, the node is read-only. Only with an embedded server."),
+		certificates: gauge("helixd_certificate_end_timestamp_seconds",
+			"Time when a configured certificate ends, in seconds since 1970, by the setting that names its file. Updated every 5 s.", "certificate"),
 	}
 }
 
-// watch looks every now and then until stop is called, which waits for it. m
-// may be nil, and models.
-func (m *stateMetrics) watch(log eventlog.Log, models *sqlite.Models, limits *quota.Quota) (stop func()) {
-	if m == nil {
-		return func() {}
-	}
+// watched is what a daemon looks at.
+type watched struct {
+	config *config.Config
+	log    replicatedLog
+	models *sqlite.Models // nil: there are none
+	limits *quota.Quota
+}
+
+// watch looks every now and then until stop is called, which waits for it.
+func (m *stateMetrics) watch(w watched) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		every := time.NewTicker(lookEvery)
 		defer every.Stop()
 		for {
-			m.look(ctx, log, models)
-			m.tenants.look(ctx, limits, models)
+			m.look(ctx, w)
 			select {
 			case <-every.C:
 			case <-ctx.Done():
@@ -84,10 +99,47 @@ func (m *stateMetrics) watch(log eventlog.Log, models *sqlite.Models, limits *qu
 	}
 }
 
-func (m *stateMetrics) look(ctx context.Context, log eventlog.Log, models *sqlite.Models) {
-	m.refuses.Set(yes(log.Info().Refuses != ""))
+// look asks for all values, and keeps what is not well.
+func (m *stateMetrics) look(ctx context.Context, w watched) {
+	m.refuses.Set(yes(w.log.Info().Refuses != ""))
+	m.ready.WithLabelValues().Set(yes(answers(ctx, w.log)))
+	missing, known, found := lookReplicas(ctx, w.log)
+	if known {
+		m.missing.WithLabelValues().Set(float64(missing))
+	}
+	certificates, bad := lookCertificates(w.config, time.Now())
+	found = append(found, bad...)
+	for _, c := range certificates {
+		if c.Err == nil {
+			m.certificates.WithLabelValues(c.Key).Set(float64(c.Ends.Unix()))
+		}
+	}
+	free, known, bad := lookDisk(w.config)
+	found = append(found, bad...)
+	if known {
+		m.free.WithLabelValues().Set(float64(free))
+		m.least.WithLabelValues().Set(float64(w.config.Disk.MinFree))
+	}
+	found = append(found, m.lookModels(ctx, w.models)...)
+	found = append(found, m.tenants.look(ctx, w.limits, w.models)...)
+	if ctx.Err() != nil {
+		return // what could not be asked for is no finding
+	}
+	m.health.set(found)
+	for _, check := range healthChecks {
+		n := 0
+		for _, f := range found {
+			if f.Check == check {
+				n++
+			}
+		}
+		m.degraded.WithLabelValues(check).Set(float64(n))
+	}
+}
+
+func (m *stateMetrics) lookModels(ctx context.Context, models *sqlite.Models) (found []api.Degradation) {
 	if models == nil {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -97,17 +149,18 @@ func (m *stateMetrics) look(ctx context.Context, log eventlog.Log, models *sqlit
 	m.stuck.WithLabelValues().Set(yes(fresh.Problem != ""))
 	suspended, err := models.Suspended(ctx)
 	if err != nil {
-		return // the last values stay
+		return ofListings(fresh, 0) // the last values stay
 	}
 	for status, n := range suspended {
 		m.suspended.WithLabelValues(string(status)).Set(float64(n))
 	}
 	parked, err := models.Parked(ctx, readmodel.ParkedFilter{Paging: readmodel.Paging{Limit: 1}}) // the total counts
 	if err != nil {
-		return
+		return ofListings(fresh, 0)
 	}
 	m.parked.WithLabelValues().Set(float64(parked.Value.Total))
 	m.looked.WithLabelValues().Set(float64(time.Now().UnixMilli()) / 1000)
+	return ofListings(fresh, int(parked.Value.Total))
 }
 
 func yes(is bool) float64 {

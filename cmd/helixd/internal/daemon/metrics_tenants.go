@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
 )
 
@@ -14,6 +16,7 @@ import (
 // be asked for stays what it was.
 type tenantMetrics struct {
 	sessions, runs, bytes, tokens, usd *prometheus.GaugeVec
+	used                               *prometheus.GaugeVec // by limit, too
 	shown                              map[string]bool
 }
 
@@ -27,11 +30,15 @@ func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
 		bytes:    gauge("helixd_tenant_stored_bytes", "Size of the payloads of all records of a tenant's sessions, in bytes. From the read models, every 5 s."),
 		tokens:   gauge("helixd_tenant_day_tokens", "Tokens that a tenant's finished model calls have used since midnight UTC, on all nodes. Only for tenants with a daily limit."),
 		usd:      gauge("helixd_tenant_day_usd", "Cost of the tokens that a tenant has used since midnight UTC, in USD at the configured prices. Only for tenants with a daily limit."),
-		shown:    map[string]bool{},
+		used: promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{
+			Name: "helixd_tenant_limit_used_ratio", Help: "How much of a limit a tenant uses, from 0 to 1, by the limit's name in the configuration: sessions, bytes, runs, tokensPerDay, usdPerDay. Updated every 5 s.",
+		}, []string{"tenant", "limit"}),
+		shown: map[string]bool{},
 	}
 }
 
-func (m *tenantMetrics) look(ctx context.Context, limits *quota.Quota, models *sqlite.Models) {
+// look asks what tenants use, and reports which of them are near a limit.
+func (m *tenantMetrics) look(ctx context.Context, limits *quota.Quota, models *sqlite.Models) (found []api.Degradation) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	gone := m.shown
@@ -39,23 +46,41 @@ func (m *tenantMetrics) look(ctx context.Context, limits *quota.Quota, models *s
 	for _, tenant := range limits.Labels() {
 		m.shown[tenant] = true
 		delete(gone, tenant)
+		var use readmodel.TenantUse
 		if models != nil {
-			if use, err := models.TenantUse(ctx, tenant, nil); err == nil {
+			if u, err := models.TenantUse(ctx, tenant, nil); err == nil {
+				use = u
 				m.sessions.WithLabelValues(tenant).Set(float64(use.Sessions))
 				m.runs.WithLabelValues(tenant).Set(float64(use.Runs))
 				m.bytes.WithLabelValues(tenant).Set(float64(use.Bytes))
 			}
 		}
+		var day quota.Spent
 		if !limits.Daily(tenant) {
 			m.forget(tenant, m.tokens, m.usd)
 		} else if spent, _, err := limits.Spent(ctx, tenant); err == nil {
+			day = spent
 			m.tokens.WithLabelValues(tenant).Set(float64(spent.Tokens))
 			m.usd.WithLabelValues(tenant).Set(spent.USD)
+		}
+		if ctx.Err() != nil {
+			continue // the last values stay
+		}
+		all := shares(limits.Of(tenant), use.Sessions, use.Runs, use.Bytes, day)
+		for _, limit := range shareable {
+			if share, limited := all[limit]; limited {
+				m.used.WithLabelValues(tenant, limit).Set(share)
+				found = append(found, ofQuota(tenant, limit, share)...)
+			} else {
+				m.used.DeleteLabelValues(tenant, limit)
+			}
 		}
 	}
 	for tenant := range gone { // the configuration was reloaded
 		m.forget(tenant, m.sessions, m.runs, m.bytes, m.tokens, m.usd)
+		m.used.DeletePartialMatch(prometheus.Labels{"tenant": tenant})
 	}
+	return found
 }
 
 func (m *tenantMetrics) forget(tenant string, all ...*prometheus.GaugeVec) {

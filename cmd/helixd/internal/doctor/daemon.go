@@ -58,6 +58,7 @@ func (d *exam) daemon(ctx context.Context, base string) error {
 	d.daemonDurability(r)
 	d.daemonReplicas(r)
 	d.daemonReadModels(r)
+	d.degraded(r)
 	d.daemonClock(base, answer.Date, asked, came)
 	return nil
 }
@@ -96,7 +97,21 @@ func (d *exam) daemonReplicas(r api.Readiness) {
 			fmt.Sprintf("%s, but only %d of %d servers are there; missing: %s", r.Durability, n.Present, n.Wanted, strings.Join(n.Missing, ", ")),
 			fmt.Sprintf("start the missing node, or replace it: with fewer than %d of %d nothing can be stored", n.Wanted/2+1, n.Wanted))
 	default:
-		d.OK(doctor.CheckReplicas, "%d of each record, all servers are there", n.Wanted)
+		d.OK(doctor.CheckReplicas, "%d of each record, all servers are there, the last one lacks %d operations", n.Wanted, n.Lag)
+	}
+}
+
+// degraded reports what the daemon finds itself. Missing servers and listings are reported already.
+func (d *exam) degraded(r api.Readiness) {
+	for _, f := range r.Degraded {
+		if f.Check == checkListings || f.Check == doctor.CheckReplicas && (r.Replicas == nil || r.Replicas.Present < r.Replicas.Wanted) {
+			continue
+		}
+		report := d.Warning
+		if f.Problem {
+			report = d.Problem
+		}
+		report(f.Check, f.Target, f.Found, f.Advice)
 	}
 }
 

@@ -40,7 +40,7 @@ type Command struct {
 func (Command) Help() string {
 	return `It stores nothing and creates no stream. Each line is ok, a warning or a problem, what was looked at, what was found and, after ->, what to change.
 
-With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, exposure, workspaces, readModels, tracing, models, tools, mcp, remoteAgents, embedder, memory, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, storage, clock.
+With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, exposure, certificates, workspaces, readModels, tracing, models, tools, mcp, remoteAgents, embedder, memory, folder, disk, daemon, listings, quotas, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, storage, clock.
 
 The exit code is 0 without a problem, 1 with one, 2 if it could not look.`
 }
@@ -52,6 +52,8 @@ const (
 	checkDisk   = "disk"
 	checkMemory = "memory" // that Go's runtime may use
 	checkDaemon = "daemon"
+
+	checkCertificates = "certificates" // of TLS
 
 	checkExposure   = "exposure"   // of the HTTP server
 	checkWorkspaces = "workspaces" // what confines commands
@@ -119,6 +121,7 @@ func (d *exam) examine(ctx context.Context) error {
 	d.configuration()
 	if d.cmd.Server == "" && d.cmd.NATS == "" {
 		d.exposure()
+		d.certificates()
 		d.workspaces()
 		d.readModels()
 		d.tracing(ctx)

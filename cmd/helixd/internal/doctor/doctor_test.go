@@ -3,14 +3,21 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +109,115 @@ func TestDoctorOnAClusterNode(t *testing.T) {
 	require.ErrorIs(t, err, errProblems)
 	require.Contains(t, out, "the quorum is lost")
 	require.Contains(t, out, "-> start the nodes that are down")
+}
+
+// TestDoctorOnADegradedDaemon: what the daemon finds itself is reported once.
+func TestDoctorOnADegradedDaemon(t *testing.T) {
+	r := api.Readiness{
+		Ready: true, Durability: "replicated×3", Backend: "jetstream", Replicas: &eventlog.Replicas{Wanted: 3, Present: 3, Lag: 20_000},
+		ReadModels: &readmodel.Fresh{Current: true, Parked: 1},
+		Degraded: []api.Degradation{
+			{Check: "certificates", Target: "c.pem", Found: "tls.cert ends on 2026-12-01", Advice: "renew c.pem"},
+			{Check: "quotas", Target: "red", Found: "the tenant red uses 95 % of its limit sessions", Advice: "raise tenants.red.sessions"},
+			{Check: "disk", Problem: true, Target: "/data", Found: "0.1 GiB are free", Advice: "make room"},
+			{Check: "replicas", Found: "a replica is 20000 operations behind", Advice: "look again"},
+			{Check: "clock", Found: "the clocks are 5s apart", Advice: "set the clocks by NTP"},
+			{Check: "listings", Found: "records that could not be used: 1", Advice: "helixd parked lists them"},
+		},
+	}
+	out, err := doctorText(t, t.Context(), time.Now, "--server", clitest.Ready(t, 200, r))
+	require.ErrorIs(t, err, errProblems)
+	for _, want := range []string{
+		"warning  certificates tls.cert ends on 2026-12-01\n                      -> renew c.pem\n", "warning  quotas       the tenant red uses 95 %",
+		"problem  disk         0.1 GiB are free\n", "warning  replicas     a replica is 20000 operations behind\n", "warning  clock        the clocks are 5s apart\n",
+		"warnings: 5, problems: 1\n",
+	} {
+		require.Contains(t, out, want)
+	}
+	require.Equal(t, 1, strings.Count(out, "records that could not be used"))
+
+	r = api.Readiness{
+		Durability: "replicated×3", Backend: "jetstream",
+		Degraded: []api.Degradation{{Check: "replicas", Problem: true, Found: "the log has no leader that answers", Advice: "start the nodes"}},
+	}
+	out, err = doctorText(t, t.Context(), time.Now, "--server", clitest.Ready(t, 503, r))
+	require.ErrorIs(t, err, errProblems)
+	require.Contains(t, out, "problems: 1\n")
+}
+
+// TestDoctorOnCertificates: those that end soon are reported, with their setting.
+func TestDoctorOnCertificates(t *testing.T) {
+	now := time.Now()
+	cert := func(ends time.Duration) (certFile, keyFile string) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		require.NoError(t, err)
+		der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-100 * 24 * time.Hour), NotAfter: now.Add(ends)},
+			&x509.Certificate{}, &key.PublicKey, key)
+		require.NoError(t, err)
+		secret, err := x509.MarshalECPrivateKey(key)
+		require.NoError(t, err)
+		certFile, keyFile = filepath.Join(t.TempDir(), "c.pem"), filepath.Join(t.TempDir(), "k.pem")
+		require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+		require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
+		return certFile, keyFile
+	}
+	for want, ends := range map[string]time.Duration{
+		"ok       certificates files: 1, the first ends on ": 60 * 24 * time.Hour,
+		"warning  certificates tls.cert ends on ":            10 * 24 * time.Hour,
+		"problem  certificates tls.cert ends on ":            24 * time.Hour,
+		"problem  certificates tls.cert has ended on ":       -time.Hour,
+	} {
+		certFile, keyFile := cert(ends)
+		path := clitest.Config(t, fmt.Sprintf("auth: {tokens: [{token: hunter2}]}\ntls: {cert: %q, key: %q}\n", certFile, keyFile))
+		out, err := doctorText(t, t.Context(), time.Now, "--config", path, "--config-only")
+		require.Equal(t, strings.HasPrefix(want, "problem"), errors.Is(err, errProblems), out)
+		require.Contains(t, out, want)
+		if !strings.HasPrefix(want, "ok") {
+			require.Contains(t, out, "-> renew "+certFile)
+		}
+	}
+}
+
+// TestDoctorOnAWrongKey: a server that does not know the credentials is a problem that names their setting.
+func TestDoctorOnAWrongKey(t *testing.T) {
+	var seen sync.Map
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r.Method+" "+r.URL.Path, true)
+		if r.Header.Get("Authorization") != "Bearer right" && r.Header.Get("X-Api-Key") != "right" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	look := func(key string) string {
+		out, err := doctorText(t, t.Context(), time.Now, "--data-dir", filepath.Join(t.TempDir(), "data"), "--config", clitest.Config(t, fmt.Sprintf(`auth: {tokens: [{token: t}]}
+memory: {embedder: {provider: openai, name: vec-x, apiKey: %[2]s, baseURL: "%[1]s/v1"}}
+agents:
+  a:
+    model: {provider: openai, name: gpt-x, apiKey: %[2]s, baseURL: "%[1]s/v1"}
+    remoteAgents: {r: {description: x, url: "%[1]s/agents", agentType: b, headers: {Authorization: Bearer %[2]s}}}
+  b: {model: {provider: anthropic, name: c-x, apiKey: %[2]s, baseURL: "%[1]s"}}
+`, server.URL, key)))
+		require.Equal(t, key != "right", errors.Is(err, errProblems), out)
+		require.NotContains(t, out, key)
+		return out
+	}
+	out := look("right")
+	for _, check := range []string{"models", "embedder", "remoteAgents"} {
+		require.Regexp(t, "ok +"+check+" +reached: "+host, out)
+	}
+	for _, want := range []string{"GET /v1/models", "GET /agents/status"} {
+		_, ok := seen.Load(want)
+		require.True(t, ok, want)
+	}
+	out = look("hunter2")
+	for _, want := range []string{
+		"problem  models       agents.a.model.baseURL, model gpt-x: " + host + " answered 401 Unauthorized\n", "-> correct agents.a.model.apiKey",
+		"agents.b.model.baseURL, model c-x", "-> correct agents.b.model.apiKey", "-> correct memory.embedder.apiKey", "-> correct agents.a.remoteAgents.r.headers",
+		"problems: 4",
+	} {
+		require.Contains(t, out, want)
+	}
 }
 
 func TestDoctorOnADaemonsClock(t *testing.T) {

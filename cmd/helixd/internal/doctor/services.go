@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,6 +18,30 @@ import (
 
 // tracingTimeout is how long a collector has to answer.
 const tracingTimeout = 5 * time.Second
+
+// certificates looks whether the configured ones can be used, and for how long.
+func (d *exam) certificates() {
+	all := settings.Certificates(d.config)
+	well := 0
+	var first time.Time
+	for _, c := range all {
+		found, problem := c.Finding(d.now())
+		switch {
+		case problem && !(d.cmd.ConfigOnly && errors.Is(c.Err, fs.ErrNotExist)): // another machine may have the file
+			d.Problem(checkCertificates, c.File, found, c.Advice())
+		case found != "":
+			d.Warning(checkCertificates, c.File, found, c.Advice())
+		default:
+			well++
+		}
+		if first.IsZero() || c.Ends.Before(first) {
+			first = c.Ends
+		}
+	}
+	if len(all) > 0 && well == len(all) {
+		d.OK(checkCertificates, "files: %d, the first ends on %s", len(all), first.UTC().Format(time.DateOnly))
+	}
+}
 
 // readModels looks whether their file can be written, or made.
 func (d *exam) readModels() {

@@ -41,6 +41,12 @@ type dependency struct {
 	url   string
 	run   string // a command, instead of a server
 	model string // its name
+
+	// asks is a request that changes nothing and needs the credentials in header; empty: the server's
+	// root is asked without any.
+	asks   string
+	header http.Header
+	secret string // the setting with the credentials
 }
 
 // dependencies returns what the configured agents need, by setting.
@@ -48,7 +54,9 @@ func dependencies(c *config.Config) (all []dependency) {
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		a, at := c.Agents[name], "agents."+name
 		if address := modelURL(a.Model); address != "" {
-			all = append(all, dependency{check: checkModels, key: at + ".model.baseURL", url: address, model: a.Model.Name})
+			d := dependency{check: checkModels, key: at + ".model.baseURL", url: address, model: a.Model.Name}
+			d.listsModels(a.Model.Provider, a.Model.APIKey.Reveal(), revealed(a.Model.Headers), at+".model.apiKey")
+			all = append(all, d)
 		}
 		for _, tool := range slices.Sorted(maps.Keys(a.Tools)) {
 			if h := a.Tools[tool].HTTP; h != nil {
@@ -63,13 +71,53 @@ func dependencies(c *config.Config) (all []dependency) {
 			all = append(all, d)
 		}
 		for _, remote := range slices.Sorted(maps.Keys(a.RemoteAgents)) {
-			all = append(all, dependency{check: checkRemoteAgents, key: at + ".remoteAgents." + remote + ".url", url: a.RemoteAgents[remote].URL})
+			r := a.RemoteAgents[remote]
+			d := dependency{check: checkRemoteAgents, key: at + ".remoteAgents." + remote + ".url", url: r.URL}
+			if len(r.Headers) > 0 {
+				d.asks, d.header, d.secret = below(r.URL, "status")+"?sessionId=helixd-doctor", revealed(r.Headers), at+".remoteAgents."+remote+".headers"
+			}
+			all = append(all, d)
 		}
 	}
 	if e := c.Memory.Embedder; e.Provider == config.EmbedderOpenAI {
-		all = append(all, dependency{check: checkEmbedder, key: "memory.embedder.baseURL", url: cmp.Or(e.BaseURL, openAIAPI), model: e.Name})
+		d := dependency{check: checkEmbedder, key: "memory.embedder.baseURL", url: cmp.Or(e.BaseURL, openAIAPI), model: e.Name}
+		d.listsModels(config.ProviderOpenAI, e.APIKey.Reveal(), http.Header{}, "memory.embedder.apiKey")
+		all = append(all, d)
 	}
 	return all
+}
+
+// listsModels has the provider asked for its models, with a key that it may not know.
+func (d *dependency) listsModels(provider config.Provider, key string, header http.Header, setting string) {
+	if key == "" {
+		return
+	}
+	d.asks, d.header, d.secret = below(d.url, "models"), header, setting
+	if provider == config.ProviderAnthropic {
+		d.asks = below(d.url, "v1/models")
+		header.Set("X-Api-Key", key)
+		header.Set("Anthropic-Version", "2023-06-01")
+		return
+	}
+	header.Set("Authorization", "Bearer "+key)
+}
+
+// revealed returns configured headers with their values.
+func revealed(headers map[string]config.Secret) http.Header {
+	all := http.Header{}
+	for name, value := range headers {
+		all.Set(name, value.Reveal())
+	}
+	return all
+}
+
+// below returns the URL of a route of a server, or "".
+func below(address, route string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.JoinPath(route).String()
 }
 
 // The providers' own servers.
@@ -89,25 +137,26 @@ func modelURL(m config.Model) string {
 	return ""
 }
 
-// upstreams asks each server that agents need for the headers of its root, without
-// a key and without the URL's path: any answer shows that it is there. What a
-// command says is not looked at: it would have to be started.
+// upstreams asks each server that agents need. Where there are credentials, it asks for something
+// that needs them and changes nothing, such as the list of models; otherwise for the headers of the
+// server's root: any answer shows that it is there. What a command says is not looked at: it would
+// have to be started.
 func (d *exam) upstreams(ctx context.Context) {
 	all := dependencies(d.config)
-	asked := map[string]func() error{} // by root
+	asked := map[string]func() error{} // by request
 	slots := make(chan struct{}, upstreamsAtOnce)
 	var begun sync.WaitGroup
 	for _, dep := range all {
-		root := rootOf(dep.url)
-		if root == "" || asked[root] != nil {
+		id := dep.id()
+		if id == "" || asked[id] != nil {
 			continue
 		}
 		ask := sync.OnceValue(func() error {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			return answers(ctx, root)
+			return dep.answers(ctx)
 		})
-		asked[root] = ask
+		asked[id] = ask
 		begun.Go(func() { _ = ask() })
 	}
 	begun.Wait()
@@ -115,7 +164,7 @@ func (d *exam) upstreams(ctx context.Context) {
 	var order []string
 	for _, dep := range all {
 		var err error
-		if ask := asked[rootOf(dep.url)]; ask != nil {
+		if ask := asked[dep.id()]; ask != nil {
 			err = ask()
 		} else if _, missing := exec.LookPath(dep.run); missing != nil {
 			err = fmt.Errorf("there is no program %s", dep.run)
@@ -142,6 +191,10 @@ func (d *exam) unreachable(dep dependency, err error) {
 		found = dep.key + ", model " + dep.model + ": " + err.Error()
 	}
 	advice := "correct " + dep.key + ", or start the server: what needs it fails"
+	var refused *upstream.Error
+	if errors.As(err, &refused) && refused.Status != 0 {
+		advice = "correct " + dep.secret + ": the server does not accept it"
+	}
 	if dep.run != "" {
 		advice = "correct " + dep.key + ", or install the program: what needs it fails"
 	}
@@ -158,17 +211,35 @@ var upstreamClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// answers reports why a server gives no answer.
-func answers(ctx context.Context, root string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, root, nil)
+// id distinguishes requests; empty: there is none.
+func (d dependency) id() string {
+	if rootOf(d.url) == "" || d.asks == "" {
+		return rootOf(d.url)
+	}
+	return fmt.Sprint(d.asks, d.header)
+}
+
+// answers reports why a server gives no answer, or that it refuses the credentials.
+func (d dependency) answers(ctx context.Context) error {
+	method, address := http.MethodHead, rootOf(d.url)
+	if d.asks != "" {
+		method, address = http.MethodGet, d.asks
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return errors.New("the URL can't be used")
 	}
+	if d.header != nil {
+		req.Header = d.header
+	}
 	resp, err := upstreamClient.Do(req)
 	if err == nil {
-		return resp.Body.Close()
+		if s := resp.StatusCode; d.asks != "" && (s == http.StatusUnauthorized || s == http.StatusForbidden) {
+			err = &upstream.Error{Host: hostOf(d.url), Status: s}
+		}
+		return errors.Join(err, resp.Body.Close())
 	}
-	e := upstream.Explain(root, "", err)
+	e := upstream.Explain(address, "", err)
 	if timeout, ok := errors.AsType[*url.Error](err); ok && timeout.Timeout() && e.Reason == "" {
 		e.Reason = "no answer in time"
 	}

@@ -30,11 +30,17 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 					Name    string        `json:"name"`
 					Offline bool          `json:"offline"`
 					Active  time.Duration `json:"active"`
+					Lag     uint64        `json:"lag"`
 				} `json:"replicas"`
 			} `json:"cluster"`
 		}
+		asked := time.Now()
 		if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(p), struct{}{}, &info); err != nil {
 			return eventlog.Replicas{}, err
+		}
+		if half := time.Since(asked) / 2; !info.At.IsZero() { // the delay may have been in one direction only
+			apart := info.At.Sub(asked.Add(half)).Abs() - half
+			all.Skew = max(all.Skew, apart.Milliseconds())
 		}
 		// A leader that has not heard from a server reports that it was active 0 s ago.
 		long := !info.Cluster.Since.IsZero() && info.At.Sub(info.Cluster.Since) > silence
@@ -44,6 +50,8 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 			if r.Offline || r.Active > silence || r.Active == 0 && long {
 				missing[r.Name] = true
 				present--
+			} else {
+				all.Lag = max(all.Lag, r.Lag)
 			}
 		}
 		all.Wanted = max(all.Wanted, wanted)
