@@ -29,7 +29,7 @@ const sections = {
       w ? [fact('workspace', h('code', {}, plain(w.name)), ' ', chip(w.status, { open: 'good', failed: 'bad' }[w.status] ?? 'muted')), fact('kind', plain(w.providerId)), fact('allows', (w.capabilities ?? []).map(plain).join(', ')),
         w.lastUsedAt && fact('last used', timeOf(w.lastUsedAt)), w.error && fact('error', h('span', { class: 'bad' }, plain(w.error)))] : none('The agent has no workspace.'),
       files?.problem && failure(files.problem),
-      files?.items?.length > 0 && h('table', { class: 'usage files' }, h('caption', { class: 'muted' }, 'as they are now'), h('tbody', {}, files.items.map((f) => h('tr', {}, h('th', { scope: 'row' }, h('code', {}, plain(f.path + (f.folder ? '/' : '')))),
+      files?.items?.length > 0 && h('table', { class: 'usage files', 'aria-label': 'Files in the workspace' }, h('tbody', {}, files.items.map((f) => h('tr', {}, h('th', { scope: 'row' }, h('code', {}, plain(f.path + (f.folder ? '/' : '')))),
         h('td', {}, f.folder ? '' : `${number(f.size)} bytes`), h('td', {}, f.modified ? timeOf(f.modified) : ''))))),
       files?.items?.length === 0 && none('There is no file in it.'),
       (files?.hasMore || files?.truncated) && none(`These are the first ${number(files.items.length)}. The rest: helixd files ${plain(session)}`),
