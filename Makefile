@@ -103,6 +103,11 @@ upgrade: ## upgrade from the last release and go back, also in a cluster under l
 	HELIX_UPGRADE=1 go test -count=1 -v -run 'TestReleases|TestUpgrade' -timeout 10m ./integration
 	go run ./integration/chaos -seed $(SEED) -short -from $(RELEASED)
 
+.PHONY: grow
+grow: ## an operator grows a deployment while sessions stream
+	go run ./integration/chaos -seed $(SEED) -nodes 1 -story grow,join,replace -sessions 24
+	HELIX_GROW=1 go test -count=1 -run 'TestABackupGoesAnywhere' -timeout 10m ./integration
+
 .PHONY: soak
 soak: ## keep 300 sessions busy for SOAK; nothing may grow
 	go run ./integration/soak -seed $(SEED) -for $(SOAK)

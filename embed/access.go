@@ -14,6 +14,7 @@ import (
 const (
 	accountOutside = "OUTSIDE"
 	userInside     = "helixd inside"
+	userSystem     = "helixd system"
 	userOutside    = "helixd outside"
 )
 
@@ -50,11 +51,11 @@ func authorize(opts *server.Options, o Options) error {
 	if (o.User == "") != (o.Password == "") {
 		return errors.New("embed: User and Password go together")
 	}
-	if o.User == userInside || o.User == userOutside {
+	if o.User == userInside || o.User == userOutside || o.User == userSystem {
 		return fmt.Errorf("embed: the user name %q is taken", o.User)
 	}
 	// Only the parser can give an account JetStream.
-	if err := opts.ProcessConfigString(accountsConfig(o.AllowRead, len(o.Subscribers) > 0)); err != nil {
+	if err := opts.ProcessConfigString(accountsConfig(o.AllowRead, len(o.Subscribers) > 0, o.Cluster != nil)); err != nil {
 		return fmt.Errorf("embed: accounts: %w", err)
 	}
 	accounts := map[string]*server.Account{}
@@ -74,6 +75,11 @@ func authorize(opts *server.Options, o Options) error {
 	opts.Users = []*server.User{
 		{Username: userInside, Password: o.password, Account: accounts[blocks.Account]},
 	}
+	if o.Cluster != nil { // to change its members
+		opts.Users = append(opts.Users, &server.User{
+			Username: userSystem, Password: o.password, Account: accounts[server.DEFAULT_SYSTEM_ACCOUNT],
+		})
+	}
 	if o.User != "" {
 		// Nor is there userOutside, whose password is empty.
 		opts.Users = append(opts.Users, &server.User{
@@ -88,7 +94,7 @@ func authorize(opts *server.Options, o Options) error {
 	return nil
 }
 
-func accountsConfig(allowRead, subscribers bool) string {
+func accountsConfig(allowRead, subscribers, cluster bool) string {
 	exports := fmt.Sprintf("{stream: %q}\n", liveSubjects)
 	imports := fmt.Sprintf("{stream: {account: %s, subject: %q}}\n", blocks.Account, liveSubjects)
 	if allowRead {
@@ -106,6 +112,9 @@ func accountsConfig(allowRead, subscribers bool) string {
 	var others string
 	if subscribers {
 		others = fmt.Sprintf("%s {imports: [{stream: {account: %s, subject: %q}}]}\n", accountSubscribers, blocks.Account, liveSubjects)
+	}
+	if cluster {
+		others += server.DEFAULT_SYSTEM_ACCOUNT + " {}\n"
 	}
 	return fmt.Sprintf("accounts {\n%s {jetstream: enabled, exports: [\n%s]}\n%s {imports: [\n%s]}\n%s}\n",
 		blocks.Account, exports, accountOutside, imports, others)

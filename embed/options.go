@@ -87,7 +87,8 @@ type Options struct {
 	// restarted when there is room again after a full disk. 0: the disk is not watched.
 	MinFree int64
 	// KeepFormat leaves the folder's format number, see [version.Format], as it is, for a
-	// caller that only reads. A folder of a later format is refused in any case.
+	// caller that only reads; it also takes a folder whose data another deployment has, see
+	// [SetMoved]. A folder of a later format is refused in any case.
 	KeepFormat bool
 	// Logger takes the server's warnings and errors; nil: none.
 	Logger *slog.Logger

@@ -68,6 +68,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) begin(ctx context.Context, o Options) error {
+	if err := o.checkMoved(); err != nil {
+		return err
+	}
 	older, err := checkFormat(o.DataDir)
 	if err != nil {
 		return err

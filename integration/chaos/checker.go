@@ -69,9 +69,9 @@ func (t *trial) check() error {
 // verify has helixd verify the streams; with one node, which it stops, also
 // its files.
 func (t *trial) verify() {
-	n := t.cluster[0]
+	n := t.members()[0]
 	what := []string{"verify", "--nats", fmt.Sprintf("nats://%s:%s@%s", natsUser, natsPassword, n.NATS.Address)}
-	if len(t.cluster) == 1 {
+	if n.NATS == (deployment.Server{}) {
 		if err := n.interrupt(); err != nil {
 			t.violate("", nil, "%v", err)
 			return
@@ -106,7 +106,7 @@ func (t *trial) broken(l *ledger, err error) {
 // checkSession checks one session idle on all nodes.
 func (t *trial) checkSession(l *ledger) (f figures, err error) {
 	var raw, lines []byte
-	for i, n := range t.cluster {
+	for i, n := range t.members() {
 		got, err := n.say("/sessions/" + l.session + "/records?dead=1")
 		if deployment.Code(err) == api.CodeNotFound && !l.isCreated() {
 			return f, nil
@@ -130,7 +130,7 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 		return f, err
 	}
 	tree := projector.Fold(records...)
-	for _, n := range t.cluster {
+	for _, n := range t.members() {
 		state, err := n.say("/sessions/" + l.session + "/state")
 		if err != nil {
 			return f, fmt.Errorf("state of %s: %w", n.Name, err)

@@ -45,7 +45,7 @@ func (d *disks) prepare(t *trial) error {
 		}
 		return nil
 	}
-	last := t.cluster[len(t.cluster)-1]
+	last := t.members()[t.nodes-1]
 	if wanted(kindPower) {
 		image := filepath.Join(t.folder, "disk")
 		if err := d.format(image, last.data); err != nil {

@@ -103,6 +103,10 @@ func (t *trial) breakAll() {
 		return
 	}
 	began := time.Now()
+	if len(t.story) > 0 {
+		t.tell()
+		return
+	}
 	faults := plan(t.options)
 	var open sync.WaitGroup
 	for i, f := range faults {
@@ -122,7 +126,7 @@ func (t *trial) breakAll() {
 
 // breakOne breaks something, waits and heals it, also when the trial ends.
 func (t *trial) breakOne(number int, f fault) error {
-	n := t.cluster[f.node]
+	n := t.members()[f.node]
 	say := func(format string, args ...any) {
 		deployment.Say("fault %d: %s", number, fmt.Sprintf(format, args...))
 	}
@@ -139,7 +143,7 @@ func (t *trial) breakOne(number int, f fault) error {
 		return nil
 	case kindLeader:
 		if n = t.leader(); n == nil {
-			n = t.cluster[f.node]
+			n = t.members()[f.node]
 			say("nobody leads the stream")
 		}
 	}
@@ -199,13 +203,13 @@ func breakLink(p *proxy, hard bool) {
 
 // breakLinks breaks the links of a node to another one or to all.
 func (t *trial) breakLinks(f fault, say func(string, ...any)) {
-	what := fmt.Sprintf("link of %s and %s", t.cluster[f.node].Name, t.cluster[f.other].Name)
+	what := fmt.Sprintf("link of %s and %s", t.members()[f.node].Name, t.members()[f.other].Name)
 	if f.kind == kindIsland {
-		what = "links of " + t.cluster[f.node].Name
+		what = "links of " + t.members()[f.node].Name
 	}
 	var links []*proxy
-	for i, a := range t.cluster {
-		for j := range t.cluster {
+	for i, a := range t.members() {
+		for j := range t.members() {
 			if i == j || i != f.node && j != f.node || f.kind == kindLink && i != f.other && j != f.other {
 				continue
 			}

@@ -32,9 +32,10 @@ type options struct {
 	sessions   int
 	span       time.Duration // with load and faults
 	faults     []string
-	durability string // of one node
-	plan       bool   // only print the faults
-	from       string // a commit or a program: nodes are upgraded from it, and nothing else is broken
+	durability string   // of one node
+	plan       bool     // only print the faults
+	from       string   // a commit or a program: nodes are upgraded from it, and nothing else is broken
+	story      []string // what an operator does, in place of faults
 }
 
 func main() { os.Exit(start()) }
@@ -44,6 +45,7 @@ func start() int {
 	o.Flags("fewer sessions, about a minute: for CI")
 	faults := flag.String("faults", "", "what to break, comma-separated, of "+strings.Join(kinds, ", ")+
 		"; with one node "+strings.Join(kindsOfOne, ", ")+" (default: kill), with more all but power")
+	story := flag.String("story", "", "what its operator does to the deployment, comma-separated, of "+strings.Join(chapters, ", ")+", in place of faults")
 	flag.Uint64Var(&o.seed, "seed", 0, "of everything that is drawn; 0: another one each time")
 	flag.IntVar(&o.nodes, "nodes", 3, "1, 3 or 5")
 	flag.IntVar(&o.sessions, "sessions", 200, "at a time: half are agents' runs, half are outside producers'")
@@ -62,6 +64,8 @@ func start() int {
 	switch {
 	case o.from != "":
 		o.faults = []string{kindUpgrade}
+	case *story != "":
+		o.story = strings.Split(*story, ",")
 	case *faults != "":
 		o.faults = strings.Split(*faults, ",")
 	case o.nodes == 1:
@@ -77,7 +81,7 @@ func start() int {
 	if o.from != "" {
 		wrong = func(string) bool { return *faults != "" || o.plan || o.nodes == 1 }
 	}
-	if flag.NArg() > 0 || !slices.Contains([]int{1, 3, 5}, o.nodes) || o.sessions < 2 || o.span < time.Second || slices.ContainsFunc(o.faults, wrong) {
+	if flag.NArg() > 0 || !slices.Contains([]int{1, 3, 5}, o.nodes) || o.sessions < 2 || o.span < time.Second || slices.ContainsFunc(o.faults, wrong) || !tellable(o) {
 		flag.Usage()
 		return deployment.ExitUsage
 	}

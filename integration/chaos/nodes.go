@@ -23,11 +23,13 @@ const readyWithin = 3 * time.Minute
 // node is a helixd, and the links to it.
 type node struct {
 	*deployment.Node
-	t     *trial
-	data  string         // folder
-	api   *client.Client // by the clients' link
-	link  *proxy         // of the clients
-	peers []*proxy
+	t        *trial
+	data     string         // folder
+	api      *client.Client // by the clients' link
+	link     *proxy         // of the clients
+	peers    []*proxy
+	route    string // where the others connect, in a cluster
+	replicas int    // of its streams
 	// at is held by a fault of the process from its beginning to its healing.
 	at sync.Mutex
 
@@ -35,52 +37,115 @@ type node struct {
 	mayEnd *atomic.Bool // the process may end: it was stopped, or can't help it; each start has its own
 }
 
-// prepare lays out the nodes: addresses, links, folders, files.
+// prepare lays out the nodes that there are in the beginning.
 func (t *trial) prepare() error {
-	nats, err := deployment.FreeAddresses(t.nodes)
+	var first []*node
+	var err error
+	if t.nodes == 1 {
+		var n *node
+		n, err = t.newNode("node1", "")
+		first = []*node{n}
+	} else {
+		first, err = t.newMembers("node", t.nodes, nil)
+	}
 	if err != nil {
 		return err
 	}
-	routes, err := deployment.FreeAddresses(t.nodes)
+	t.setMembers(first)
+	return t.disks.prepare(t)
+}
+
+// newMembers lays out nodes of a cluster: their addresses, links, folders and files. Each
+// has a route to the others and to those that are there.
+func (t *trial) newMembers(name string, count int, there []*node) ([]*node, error) {
+	nats, err := deployment.FreeAddresses(count)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i := range t.nodes {
-		n := &node{t: t}
+	routes, err := deployment.FreeAddresses(count)
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	for _, n := range there {
+		others = append(others, n.route)
+	}
+	replicas := count
+	if len(there) > 0 {
+		replicas = there[0].replicas
+	}
+	var members []*node
+	for i := range count {
+		var links []*proxy
 		var peers []string
-		for j, other := range routes {
+		for j, other := range append(routes[:count:count], others...) {
 			if j == i {
 				continue
 			}
 			link, err := newProxy(other)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			t.links, n.peers = append(t.links, link), append(n.peers, link)
+			t.links, links = append(t.links, link), append(links, link)
 			peers = append(peers, fmt.Sprintf("%q", "nats://"+link.address()))
 		}
-		name := fmt.Sprint("node", i+1)
-		config := fmt.Sprintf("durability: %s\ndisk: {minFree: 8MiB}\n", t.durability) + t.tools.agents()
-		if t.nodes > 1 {
-			config += fmt.Sprintf(clusterConfig, name, nats[i], natsUser, natsPassword, t.nodes, routes[i], strings.Join(peers, ", "))
+		id := fmt.Sprint(name, len(there)+i+1)
+		n, err := t.newNode(id, fmt.Sprintf(clusterConfig, id, nats[i], natsUser, natsPassword, replicas, routes[i], strings.Join(peers, ", ")))
+		if err != nil {
+			return nil, err
 		}
-		if n.Node, err = deployment.NewNode(t.binaries, t.folder, name, config); err != nil {
-			return err
-		}
-		if t.nodes > 1 {
-			n.NATS = deployment.Server{Address: nats[i], User: natsUser, Password: natsPassword}
-		}
-		n.data = filepath.Join(t.folder, name, "data")
-		if err := os.MkdirAll(n.data, 0o700); err != nil {
-			return err
-		}
-		if n.link, err = newProxy(strings.TrimPrefix(n.URL, "http://")); err != nil {
-			return err
-		}
-		n.api = deployment.Client("http://"+n.link.address(), answerWithin)
-		t.cluster = append(t.cluster, n)
+		n.peers, n.route, n.replicas = links, routes[i], replicas
+		n.NATS = deployment.Server{Address: nats[i], User: natsUser, Password: natsPassword}
+		members = append(members, n)
 	}
-	return t.disks.prepare(t)
+	return members, nil
+}
+
+// newNode lays out one node; nats is that section of its file.
+func (t *trial) newNode(name, nats string) (_ *node, err error) {
+	n := &node{t: t}
+	config := fmt.Sprintf("durability: %s\ndisk: {minFree: 8MiB}\n", t.durability) + t.tools.agents() + nats
+	if n.Node, err = deployment.NewNode(t.binaries, t.folder, name, config); err != nil {
+		return nil, err
+	}
+	n.data = filepath.Join(t.folder, name, "data")
+	if err := os.MkdirAll(n.data, 0o700); err != nil {
+		return nil, err
+	}
+	if n.link, err = newProxy(strings.TrimPrefix(n.URL, "http://")); err != nil {
+		return nil, err
+	}
+	n.api = deployment.Client("http://"+n.link.address(), answerWithin)
+	t.mu.Lock()
+	t.ever = append(t.ever, n)
+	t.mu.Unlock()
+	return n, nil
+}
+
+// members are the nodes that clients use, and that must be ready when nothing is broken.
+func (t *trial) members() []*node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cluster
+}
+
+// member is one of the members.
+func (t *trial) member(i int) *node {
+	all := t.members()
+	return all[i%len(all)]
+}
+
+func (t *trial) setMembers(members []*node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cluster = members
+}
+
+// everybody are all nodes that there have ever been.
+func (t *trial) everybody() []*node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ever
 }
 
 // Of NATS clients.
@@ -174,7 +239,7 @@ func (n *node) readyIn(d time.Duration) bool {
 // allReady waits until every node is.
 func (t *trial) allReady(d time.Duration) error {
 	end := time.Now().Add(d)
-	for _, n := range t.cluster {
+	for _, n := range t.members() {
 		if !n.readyIn(time.Until(end)) {
 			t.violate("", nil, "%s is not ready within %s though nothing is broken: %s", n.Name, d, n.LastWords())
 			return context.Cause(t.ctx)
@@ -189,7 +254,7 @@ var bad = []string{"panic: ", "fatal error: ", "handler panicked", "DATA RACE", 
 
 // confessions returns what a node has said of what must never be.
 func (t *trial) confessions() string {
-	for _, n := range t.cluster {
+	for _, n := range t.everybody() {
 		raw, _ := os.ReadFile(n.Log())
 		for _, word := range bad {
 			if i := bytes.Index(raw, []byte(word)); i >= 0 {

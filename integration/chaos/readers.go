@@ -44,7 +44,7 @@ func (t *trial) follow(l *ledger, count int) (stop func()) {
 	var readers []*reader
 	for i := range count {
 		r := &reader{t: t, l: l, rand: t.random("reader "+l.session, i), done: make(chan struct{})}
-		r.at = r.rand.IntN(len(t.cluster))
+		r.at = r.rand.Int()
 		readers = append(readers, r)
 		go r.follow()
 	}
@@ -71,7 +71,7 @@ func (l *ledger) isEnded() bool {
 func (t *trial) lastChunk(l *ledger) uint64 {
 	for i := 0; t.ctx.Err() == nil; i++ {
 		last, err := uint64(1), error(nil)
-		for r, e := range t.cluster[i%len(t.cluster)].API.Records(t.ctx, l.session, client.RecordRange{Dead: true}) {
+		for r, e := range t.member(i).API.Records(t.ctx, l.session, client.RecordRange{Dead: true}) {
 			if err = e; err == nil && r.Kind == eventlog.KindChunk {
 				last = r.Sequence
 			}
@@ -120,7 +120,7 @@ func (r *reader) follow() {
 		if come {
 			return
 		}
-		r.at = r.rand.IntN(len(r.t.cluster))
+		r.at = r.rand.Int()
 		r.t.sleep(10*time.Millisecond + time.Duration(r.rand.Int64N(int64(150*time.Millisecond))))
 	}
 }
@@ -133,7 +133,7 @@ func (r *reader) last() uint64 {
 
 // connect reads one connection to its end.
 func (r *reader) connect(ctx context.Context) {
-	created, at := r.l.isCreated(), r.t.cluster[r.at]
+	created, at := r.l.isCreated(), r.t.member(r.at)
 	err := deployment.Read(ctx, at.api, r.l.session, r.last(), idleWithin, r.event)
 	switch status := deployment.Status(err); {
 	case status == 0, status >= 500:
@@ -157,7 +157,7 @@ func (r *reader) event(e remotehttp.RawEvent) bool {
 	come := r.come()
 	r.mu.Unlock()
 	if err != nil {
-		r.t.broken(r.l, fmt.Errorf("by %s: %w", r.t.cluster[r.at].Name, err))
+		r.t.broken(r.l, fmt.Errorf("by %s: %w", r.t.member(r.at).Name, err))
 	}
 	return last || come
 }

@@ -26,7 +26,7 @@ func (t *trial) unsure(err error) bool {
 }
 
 // anyNode returns one node, by the clients' link.
-func (t *trial) anyNode(r *rand.Rand) *client.Client { return t.cluster[r.IntN(len(t.cluster))].api }
+func (t *trial) anyNode(r *rand.Rand) *client.Client { return t.member(r.Int()).api }
 
 func (t *trial) get(c *client.Client, path string) ([]byte, error) {
 	return deployment.Get(t.ctx, c, path)

@@ -75,7 +75,7 @@ func (s *tools) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // again returns an error if a call was begun again after its result was recorded.
 // Where a node can continue that the others take for dead, it may be.
 func (s *tools) again(records []eventlog.Record) error {
-	if s.t.nodes > 1 || slices.Contains(s.t.faults, kindFreeze) {
+	if s.t.nodes > 1 || len(s.t.story) > 0 || slices.Contains(s.t.faults, kindFreeze) {
 		return nil
 	}
 	s.mu.Lock()

@@ -26,8 +26,7 @@ type trial struct {
 	options
 	folder   string
 	binaries deployment.Binaries
-	earlier  string // the helixd with which the nodes begin; empty: today's
-	cluster  []*node
+	earlier  string   // the helixd with which the nodes begin; empty: today's
 	links    []*proxy // between nodes
 	disks    disks
 	tools    *tools
@@ -43,6 +42,8 @@ type trial struct {
 	deaths atomic.Int64 // of nodes
 
 	mu      sync.Mutex
+	cluster []*node // members
+	ever    []*node // also those that have left
 	ledgers map[string]*ledger
 	notes   map[string]int // what is worth telling, how often
 }
@@ -54,7 +55,7 @@ func try(ctx context.Context, o options, folder string) (err error) {
 	defer t.fail(nil)
 	t.settled, t.settle = context.WithCancel(t.ctx)
 	defer t.settle()
-	deployment.Say("seed %d, %d nodes, %d sessions, %s of %s", o.seed, o.nodes, o.sessions, o.span, strings.Join(o.faults, ", "))
+	deployment.Say("seed %d, %d nodes, %d sessions, %s of %s", o.seed, o.nodes, o.sessions, o.span, strings.Join(append(o.faults, o.story...), ", "))
 	if t.tools, err = startTools(t); err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (t *trial) build() (err error) {
 
 // startAll starts the nodes, and waits until all of them are ready.
 func (t *trial) startAll() error {
-	for _, n := range t.cluster {
+	for _, n := range t.members() {
 		if t.earlier != "" {
 			n.Use(t.earlier)
 		}
@@ -187,7 +188,7 @@ const restWithin = 4 * time.Minute
 
 // stop ends all processes.
 func (t *trial) stop() {
-	for _, n := range t.cluster {
+	for _, n := range t.everybody() {
 		n.close()
 	}
 	for _, l := range t.links {

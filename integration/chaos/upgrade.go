@@ -18,14 +18,14 @@ func (t *trial) roll() {
 		back bool
 	}
 	var steps []step
-	for i := range t.cluster {
+	for i := range t.members() {
 		steps = append(steps, step{node: i})
 	}
 	steps = append(steps, step{back: true}, step{})
 	r := t.random("upgrade", 0)
 	pause := t.span / time.Duration(len(steps))
 	for _, s := range steps {
-		n := t.cluster[s.node]
+		n := t.members()[s.node]
 		program, version := t.binaries.Helixd, "this version"
 		if s.back {
 			program, version = t.earlier, "the earlier version"

@@ -157,7 +157,7 @@ func (u *user) ask(l *ledger, what string, request func(*client.Client) (api.Sta
 
 // outcome returns what must not depend on what was broken.
 func (t *trial) outcome(session string) (string, error) {
-	raw, err := t.cluster[0].say("/sessions/" + session + "/state")
+	raw, err := t.members()[0].say("/sessions/" + session + "/state")
 	var at struct{ State map[string]any }
 	if err == nil {
 		err = json.Unmarshal(raw, &at)

@@ -17,6 +17,7 @@ import (
 type Process struct {
 	Name string
 	Env  []string // beside this program's, from the next start on
+	More []string // arguments, from the next start on
 	args []string // the program's path first
 	dir  string   // where it runs
 	log  string   // file
@@ -44,7 +45,7 @@ func (p *Process) Start() error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(p.args[0], p.args[1:]...)
+	cmd := exec.Command(p.args[0], append(p.args[1:len(p.args):len(p.args)], p.More...)...)
 	cmd.Env = append(os.Environ(), p.Env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
 	if err := cmd.Start(); err != nil {

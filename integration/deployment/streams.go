@@ -86,6 +86,22 @@ func (s Streams) Leader(ctx context.Context, stream string) (string, error) {
 	return i.Cluster.Leader, nil
 }
 
+// Holders are the servers that have a replica of a stream, its leader first.
+func (s Streams) Holders(ctx context.Context, stream string) ([]string, error) {
+	var i streamInfo
+	if err := s.ask(ctx, "STREAM.INFO."+stream, "", &i); err != nil {
+		return nil, err
+	}
+	if i.Cluster == nil || i.Cluster.Leader == "" {
+		return nil, fmt.Errorf("%s has no leader", stream)
+	}
+	names := []string{i.Cluster.Leader}
+	for _, r := range i.Cluster.Replicas {
+		names = append(names, r.Name)
+	}
+	return names, nil
+}
+
 // Lead has a server lead a stream.
 func (s Streams) Lead(ctx context.Context, stream, name string) error {
 	return until(ctx, fmt.Sprintf("making %s lead %s", name, stream), func() error {
@@ -148,24 +164,28 @@ func (s Streams) Names(ctx context.Context) (names []string, err error) {
 // WaitHealthy waits until every stream has a leader and all its replicas are
 // current.
 func (s Streams) WaitHealthy(ctx context.Context) error {
-	return until(ctx, "waiting for the replicas", func() error {
-		streams, err := s.all(ctx)
-		if err != nil {
-			return err
+	return until(ctx, "waiting for the replicas", func() error { return s.Healthy(ctx) })
+}
+
+// Healthy returns an error unless every stream has a leader and all its replicas are
+// current.
+func (s Streams) Healthy(ctx context.Context) error {
+	streams, err := s.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range streams {
+		if i.Cluster == nil {
+			continue
 		}
-		for _, i := range streams {
-			if i.Cluster == nil {
-				continue
-			}
-			if i.Cluster.Leader == "" {
-				return fmt.Errorf("%s has no leader", i.Config.Name)
-			}
-			for _, r := range i.Cluster.Replicas {
-				if r.Offline || !r.Current {
-					return fmt.Errorf("%s lags with %s", r.Name, i.Config.Name)
-				}
+		if i.Cluster.Leader == "" {
+			return fmt.Errorf("%s has no leader", i.Config.Name)
+		}
+		for _, r := range i.Cluster.Replicas {
+			if r.Offline || !r.Current {
+				return fmt.Errorf("%s lags with %s", r.Name, i.Config.Name)
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -23,7 +23,7 @@ func Lock(dir string) (unlock func(), err error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = fmt.Errorf("%s is in use by another server", dir)
+			err = fmt.Errorf("%s %w", dir, ErrInUse)
 		}
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,15 +10,16 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/verify"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
@@ -53,6 +55,8 @@ type Options struct {
 	// actor, see eventlog.WithActor, an eventlog.SessionImported is added after a
 	// session's records.
 	Backup time.Time
+	// ID identifies the restore, for [Look] and [Discard]. Empty: a new one.
+	ID string
 }
 
 // Restorer writes copied sessions into a deployment without a log. Records keep their
@@ -86,7 +90,7 @@ func Begin(ctx context.Context, nc *nats.Conn, o Options) (*Restorer, error) {
 	}
 	log, err := store.Open(ctx, nc, link.Options{
 		Partitions: len(o.Ends), Replicas: o.Replicas,
-		Restores: &link.RestoreMark{ID: rand.Text(), First: first, Places: places},
+		Restores: &link.RestoreMark{ID: cmp.Or(o.ID, rand.Text()), First: first, Places: places},
 	})
 	if err != nil {
 		return nil, err
@@ -95,27 +99,11 @@ func Begin(ctx context.Context, nc *nats.Conn, o Options) (*Restorer, error) {
 }
 
 func checkEmpty(ctx context.Context, nc *nats.Conn) error {
-	js, err := link.NewJetStream(nc)
-	if err != nil {
-		return fmt.Errorf("jetstream: %w", err)
+	s, err := Look(ctx, nc)
+	if err == nil && len(s.Streams) > 0 {
+		err = fmt.Errorf("%w: there is a stream %s", ErrNotEmpty, s.Streams[0])
 	}
-	var found string
-	err = link.Settle(ctx, nc, func(ctx context.Context) error {
-		names := js.StreamNames(ctx)
-		for name := range names.Name() {
-			if strings.HasPrefix(name, layout.StreamPrefix) {
-				found = name
-			}
-		}
-		return names.Err()
-	})
-	switch {
-	case err != nil:
-		return fmt.Errorf("jetstream: list streams: %w", err)
-	case found != "":
-		return fmt.Errorf("%w: there is a stream %s", ErrNotEmpty, found)
-	}
-	return nil
+	return err
 }
 
 // Session writes the records of a session that was not written yet; retention may have
@@ -244,6 +232,18 @@ func (w *restoring) write(ctx context.Context) error {
 	}
 }
 
+// Read yields the records of a session that was written, from a sequence on: to compare
+// them with their source.
+func (r *Restorer) Read(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
+	return r.log.Read(ctx, session, from, 0)
+}
+
+// Verify reports problems of a session that was written to found, as the log's Verify.
+func (r *Restorer) Verify(ctx context.Context, session string, found func(eventlog.Finding)) error {
+	_, err := verify.New(r.log).Verify(ctx, session, found)
+	return err
+}
+
 // Partitions returns the number of partitions.
 func (r *Restorer) Partitions() int { return r.log.Partitions() }
 
@@ -265,21 +265,41 @@ func (r *Restorer) Finish(ctx context.Context) error {
 }
 
 func unmark(ctx context.Context, l *store.Store, name string) error {
-	err := link.Settle(ctx, l.Conn, func(ctx context.Context) error {
-		s, err := l.JS.Stream(ctx, name)
+	return l.Step(ctx, "unmark", func(ctx context.Context) error { return unmarkStream(ctx, l.Conn, l.JS, name) })
+}
+
+func unmarkStream(ctx context.Context, nc *nats.Conn, js natsjs.JetStream, name string) error {
+	err := link.Settle(ctx, nc, func(ctx context.Context) error {
+		s, err := js.Stream(ctx, name)
 		if err != nil {
 			return err
 		}
 		config := s.CachedInfo().Config
 		config.Metadata = maps.Clone(config.Metadata)
 		delete(config.Metadata, streams.MetadataRestoring)
-		return l.Step(ctx, "unmark", func(ctx context.Context) error {
-			_, err := l.JS.UpdateStream(ctx, config)
-			return err
-		})
+		_, err = js.UpdateStream(ctx, config)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("jetstream: restore: stream %s: %w", name, err)
+	}
+	return nil
+}
+
+// Finish is [Restorer.Finish] for a restore that wrote everything and whose process has
+// ended. Errors: ErrNotEmpty: there is no restore of that id.
+func Finish(ctx context.Context, nc *nats.Conn, id string) error {
+	s, js, err := look(ctx, nc)
+	if err != nil {
+		return err
+	}
+	if id == "" || s.Restoring != id {
+		return fmt.Errorf("%w: it has no unfinished restore %s", ErrNotEmpty, id)
+	}
+	for _, name := range append(without(s.Streams, layout.LogStream(0)), layout.LogStream(0)) { // see Restorer.Finish
+		if err := unmarkStream(ctx, nc, js, name); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -57,6 +57,8 @@ type Daemon struct {
 	notify       *notifier       // nil: no service manager
 	reloader     *reloader
 	fill         []func(context.Context, eventlog.Log)
+	join         bool   // wait for a log, and create none
+	replaces     string // the server of the cluster that is gone for good, in whose place this one comes
 	closers      []func()
 }
 
@@ -64,7 +66,11 @@ type Daemon struct {
 // again; the error is ctx's, too, if that has ended. fill appends what must be in
 // the log before the first request.
 func Start(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger, fill ...func(context.Context, eventlog.Log)) (*Daemon, error) {
-	d := &Daemon{fill: fill}
+	return (&Daemon{fill: fill}).started(ctx, c, agents, openNATS, log)
+}
+
+// started starts d, or stops what it has started.
+func (d *Daemon) started(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger) (*Daemon, error) {
 	if err := d.start(ctx, c, agents, openNATS, log); err != nil {
 		d.close()
 		if stopped := ctx.Err(); stopped != nil && !errors.Is(err, stopped) { // NATS's client and server don't say why they broke off
@@ -89,7 +95,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		d.starter.serve(listener)
 	}
 	if c.NATS.URL == "" { // before the minter makes a key in the folder
-		if err := embed.CheckFormat(embedded(c)); err != nil {
+		if err := embed.CheckFormat(settings.ServerFolder(c.DataDir)); err != nil {
 			return err
 		}
 	}
@@ -107,6 +113,11 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(nc.Close)
+	if d.join {
+		if err := awaitLog(ctx, nc, log); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, settings.OpenTimeout(c))
 	defer cancel()
 	measured := newMetrics(c.Metrics.Enabled)

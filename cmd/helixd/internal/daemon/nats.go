@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
@@ -24,6 +25,9 @@ type dial func() (*nats.Conn, error)
 // deployment, and what is known of its durability. An embedded server of a
 // cluster waits for the others until ctx ends.
 func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) (dial, eventlog.Durability, error) {
+	if d.replaces != "" && c.NATS.Cluster.Listen == "" {
+		return nil, "", errors.New("--replace: is for a cluster of embedded servers: set nats.cluster")
+	}
 	if c.NATS.URL != "" {
 		opts, err := settings.NATSOptions(c.NATS)
 		if err != nil {
@@ -48,6 +52,12 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 		return nil, "", err
 	}
 	d.onClose(srv.Stop)
+	if d.replaces != "" {
+		if err := srv.RemoveServer(ctx, d.replaces); err != nil {
+			return nil, "", err
+		}
+		log.Info("the cluster has no such server any more: others get its replicas", "server", d.replaces)
+	}
 	d.server, d.refuses, d.sync, d.dropRevoked = srv, srv.Refuses, srv.Sync, srv.DropRevoked
 	d.NATSURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
 	inside := func() (*nats.Conn, error) { return srv.Connect() }
@@ -80,15 +90,12 @@ func checkFree(c *config.Config) error {
 	return nil
 }
 
-// embedded is the embedded server's folder.
-func embedded(c *config.Config) string { return filepath.Join(c.DataDir, "jetstream") }
-
 func embedOptions(c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) embed.Options {
 	n := c.NATS
 	o := embed.Options{
-		DataDir: embedded(c), SyncInterval: c.SyncInterval(), GroupSync: true, Listen: n.Listen,
+		DataDir: settings.ServerFolder(c.DataDir), SyncInterval: c.SyncInterval(), GroupSync: true, Listen: n.Listen,
 		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Subscribers: subscriberKeys(minter), Name: n.Name, Logger: log,
-		MinFree: int64(c.Disk.MinFree),
+		MinFree: int64(c.Disk.MinFree), Cluster: settings.ClusterOf(n),
 	}
 	if revocations != nil {
 		o.Revoked = revocations.Revoked
@@ -96,11 +103,21 @@ func embedOptions(c *config.Config, openNATS bool, minter *subscriber.Minter, re
 	if w := n.WebSocket; w.Listen != "" {
 		o.WebSocket = &embed.WebSocket{Listen: w.Listen, Cert: w.Cert, Key: w.Key, Origins: c.CORS.Origins}
 	}
-	if cl := n.Cluster; cl.Listen != "" {
-		o.Cluster = &embed.Cluster{
-			Name: cl.Name, Listen: cl.Listen, Routes: cl.Routes, User: cl.User, Password: cl.Password.Reveal(),
-			TLS: embed.TLS{CA: cl.TLS.CA, Cert: cl.TLS.Cert, Key: cl.TLS.Key},
-		}
-	}
 	return o
+}
+
+// joinNotice is how often a node that waits for a log says so.
+const joinNotice = 10 * time.Second
+
+// awaitLog returns when there is a log, and says from time to time that there is none.
+func awaitLog(ctx context.Context, nc *nats.Conn, log *slog.Logger) error {
+	for {
+		try, cancel := context.WithTimeout(ctx, joinNotice)
+		err := restore.Await(try, nc)
+		cancel()
+		if err == nil || ctx.Err() != nil || nc.IsClosed() {
+			return err
+		}
+		log.Warn("waiting for a log: helixd restore or helixd cluster grow creates it, or a node without --join", "error", err)
+	}
 }

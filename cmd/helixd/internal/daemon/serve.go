@@ -18,8 +18,10 @@ import (
 
 type ServeCommand struct {
 	flags.Configuration
-	AllowUnauthenticated bool `help:"Run without authentication; on a loopback address only."`
-	ForceUnauthenticated bool `help:"Run without authentication, and take NATS clients without credentials, on any address."`
+	AllowUnauthenticated bool   `help:"Run without authentication; on a loopback address only."`
+	ForceUnauthenticated bool   `help:"Run without authentication, and take NATS clients without credentials, on any address."`
+	Join                 bool   `help:"Wait for a log that another node, helixd restore or helixd cluster grow creates, and create none."`
+	Replace              string `help:"Remove a node from the cluster of embedded servers that is gone for good, by its nats.name, and take its place." placeholder:"NAME"`
 }
 
 func (s ServeCommand) Run(p *flags.Process) error {
@@ -37,7 +39,7 @@ func (s ServeCommand) Run(p *flags.Process) error {
 	defer notify.close()
 	notify.starting(settings.OpenTimeout(c) + notifyMargin)
 	settings.LimitMemory()
-	d, err := Start(p.Ctx, c, agents, false, p.Log)
+	d, err := (&Daemon{join: s.Join, replaces: s.Replace}).started(p.Ctx, c, agents, false, p.Log)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -23,8 +22,6 @@ import (
 )
 
 const (
-	// workspacesDir is where local workspaces are in the data folder.
-	workspacesDir = "workspaces"
 	// tidyEvery is how often each node looks for files of sessions that are
 	// gone.
 	tidyEvery = 10 * time.Minute
@@ -39,10 +36,7 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		return slices.ContainsFunc(agents, func(a agentloop.Agent) bool { return a.Workspace != nil && a.Workspace.Provider == kind })
 	}
 	providers := []workspace.Provider{inmemory.New(nil)}
-	dir := c.Workspaces.Local.Dir
-	if dir == "" {
-		dir = filepath.Join(c.DataDir, workspacesDir)
-	}
+	dir := settings.LocalWorkspaces(c)
 	if _, err := os.Stat(dir); used(local.ID) || err == nil {
 		o := settings.LocalOptions(c.Workspaces.Local)
 		o.Hide = hiddenFiles(c)

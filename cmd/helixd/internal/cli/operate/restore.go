@@ -1,20 +1,18 @@
 package operate
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/oklog/ulid/v2"
 
-	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
@@ -23,14 +21,13 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/snapshot/backup"
-	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
 type restoreCmd struct {
 	File     string `arg:"" help:"What helixd backup has written." type:"path"`
 	DataDir  string `help:"Data folder of a daemon, without any data." type:"path" xor:"where"`
 	NATS     string `name:"nats" help:"URL of a NATS deployment without any of helixd's streams." xor:"where"`
-	Config   string `help:"Configuration file of the daemon to restore: its data folder or its NATS deployment." type:"path" xor:"where"`
+	Config   string `help:"Configuration file of the daemon to restore: its data folder, its NATS deployment, or the cluster of embedded servers to which it belongs. The other nodes of the cluster then run with helixd serve --join." type:"path" xor:"where"`
 	JSON     bool   `help:"Print JSON."`
 	Replicas int    `help:"Replicas of the streams, with --nats." default:"1"`
 }
@@ -71,21 +68,27 @@ func (c restoreCmd) Run(p *flags.Process) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	r, err := c.open(p)
+	r, err := c.open(p, header)
 	if err != nil {
 		return err
 	}
 	defer r.close()
 	shown = terminal.NewProgress(p.Stderr, "restore", terminal.Size(file), terminal.Bytes)
-	done, working, err := r.restore(eventlog.WithActor(p.Ctx, operator()), shown.Reader(file))
+	done, err := r.write(eventlog.WithActor(p.Ctx, operator()), shown.Reader(file))
 	shown.Close()
+	if err == nil {
+		err = r.log.Finish(p.Ctx)
+	}
 	if errors.Is(err, restore.ErrNotEmpty) {
 		return fmt.Errorf("%w: a backup is restored into an empty one", err)
+	}
+	if err != nil && r.id != "" {
+		return fmt.Errorf("not restored; the same command begins again: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("not restored; remove what is there before you try again: %w", err)
 	}
-	result := backedUp{File: c.File, CreatedAt: header.CreatedAt, Summary: done, Working: &working}
+	result := backedUp{File: c.File, CreatedAt: header.CreatedAt, Summary: done, Working: &r.working}
 	return terminal.Result(p.Stdout, c.JSON, result, result.words())
 }
 
@@ -98,27 +101,11 @@ func operator() eventlog.Actor {
 	return eventlog.Actor{Subject: "os:" + name}
 }
 
-// restoring is where a backup goes.
-type restoring struct {
-	nc       *nats.Conn
-	replicas int
-	closers  []func()
-}
-
-func (r *restoring) close() {
-	for i := len(r.closers) - 1; i >= 0; i-- {
-		r.closers[i]()
-	}
-}
-
-func (c restoreCmd) open(p *flags.Process) (*restoring, error) {
+func (c restoreCmd) open(p *flags.Process, header backup.Header) (*restoring, error) {
 	dataDir, url, opts := c.DataDir, c.NATS, []nats.Option{nats.Name("helixd")}
 	replicas := c.Replicas
 	if c.Config != "" {
-		from, err := config.Load(c.Config, os.LookupEnv)
-		if err == nil {
-			err = from.Validate()
-		}
+		from, err := loadConfig(c.Config)
 		if err != nil {
 			return nil, err
 		}
@@ -130,8 +117,11 @@ func (c restoreCmd) open(p *flags.Process) (*restoring, error) {
 				return nil, err
 			}
 		case from.NATS.Cluster.Listen != "":
-			return nil, errors.New("servers that form a cluster can't be restored into directly: a stream belongs to all of them. " +
-				"Restore into a separate data folder and serve that as one node, or into a NATS deployment outside of helixd")
+			id, err := restoreID(header)
+			if err != nil {
+				return nil, err
+			}
+			return joinToFill(p, from, id)
 		}
 	}
 	switch {
@@ -147,50 +137,19 @@ func (c restoreCmd) open(p *flags.Process) (*restoring, error) {
 		return nil, errors.New("--replicas: one embedded server keeps one")
 	}
 	// Stop has everything reach the disk.
-	srv, err := embed.Start(p.Ctx, embed.Options{DataDir: filepath.Join(dataDir, "jetstream"), SyncInterval: time.Minute, Logger: p.Log})
-	if err != nil {
-		return nil, err
-	}
-	nc, err := srv.Connect()
-	if err != nil {
-		srv.Stop()
-		return nil, err
-	}
-	return &restoring{nc: nc, replicas: 1, closers: []func(){srv.Stop, nc.Close}}, nil
+	return fill(p.Ctx, embed.Options{DataDir: settings.ServerFolder(dataDir), SyncInterval: time.Minute, Logger: p.Log}, 1)
 }
 
-// restore writes everything, and puts the trees that may have work on the list
-// from which daemons take them up.
-func (r *restoring) restore(ctx context.Context, in io.Reader) (done backup.Summary, working int, err error) {
-	var to *restore.Restorer
-	var runs *worklist.Worklist
-	defer func() {
-		if runs != nil {
-			runs.Close()
-		}
-		if to != nil {
-			to.Close()
-		}
-	}()
-	done, err = backup.Restore(ctx, in, func(h backup.Header) (t backup.Target, err error) {
-		if to, err = restore.Begin(ctx, r.nc, restore.Options{Ends: h.Ends, Placement: h.Placement, Replicas: r.replicas, Backup: h.CreatedAt}); err != nil {
-			return t, err
-		}
-		folds, err := foldsjs.Open(ctx, r.nc, to, r.replicas)
-		if err != nil {
-			return t, err
-		}
-		if runs, err = worklist.Open(ctx, r.nc, worklist.Options{Node: "restore-" + ulid.Make().String(), Replicas: r.replicas}); err != nil {
-			return t, err
-		}
-		return backup.Target{Sessions: to, Folds: folds, Work: func(agentType, session string) error {
-			working++
-			_, err := runs.Announce(ctx, agentType, session)
-			return err
-		}}, nil
-	})
+// restoreID identifies the restore of a backup, so that it can begin again.
+func restoreID(h backup.Header) (string, error) {
+	text, err := json.Marshal(h)
+	return fmt.Sprintf("restore %x", sha256.Sum256(text)), err
+}
+
+func loadConfig(path string) (*config.Config, error) {
+	c, err := config.Load(path, os.LookupEnv)
 	if err == nil {
-		err = to.Finish(ctx)
+		err = c.Validate()
 	}
-	return done, working, err
+	return c, err
 }
