@@ -24,9 +24,13 @@ type Worklist interface {
 	// ticket, unless that is 0. One that does not answer, but was heard lately,
 	// is taken to drive it.
 	Holds(ctx context.Context, node, session string, ticket uint64) bool
-	// Wake asks for a node that hosts the agent to take the tree up now. No node
-	// may receive it: the list is read from time to time.
-	Wake(agentType, session string)
+	// Wake asks a node to take the tree up now, or if node is empty any one that hosts the
+	// agent. No node may receive it: the list is read from time to time.
+	Wake(node, agentType, session string)
+	// Lighter returns a node that hosts the agent and drives so much fewer trees than this
+	// one, which drives that many, that it should get one of them; empty: none. It
+	// counts the tree as the other node's from then on.
+	Lighter(agentType string, driven int) (node string)
 	// Agent asks for the initial state of an agent that another node hosts;
 	// false: none does. eventlog.ErrUnavailable: one does, and does not answer.
 	Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool, err error)

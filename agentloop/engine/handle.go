@@ -20,7 +20,7 @@ type Handle struct {
 	l         *Loop
 }
 
-func (l *Loop) handle(s Started) *Handle {
+func handleOf(l *Loop, s Started) *Handle {
 	return &Handle{SessionID: s.SessionID, RunID: s.RunID, l: l}
 }
 
@@ -35,7 +35,7 @@ func (l *Loop) Handle(ctx context.Context, session string) (*Handle, error) {
 	if run == nil {
 		return nil, agentloop.ErrNothingToResume
 	}
-	return l.handle(request.Begun(session, run.RunID)), nil
+	return handleOf(l, request.Begun(session, run.RunID)), nil
 }
 
 // Result is how a run has ended, or why it waits.
@@ -315,5 +315,5 @@ func (h *Handle) Resume(ctx context.Context, req ResumeRequest) (*Handle, error)
 	if err != nil {
 		return nil, err
 	}
-	return h.l.handle(s), nil
+	return handleOf(h.l, s), nil
 }

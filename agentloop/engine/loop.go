@@ -157,7 +157,7 @@ func (l *Loop) Stop() {
 func (l *Loop) Live(session string) bool { return l.node.Live(session) }
 
 // Driven reports whether a node drives the tree.
-func (l *Loop) Driven(ctx context.Context, t *projector.Tree) bool { return l.node.Driven(ctx, t) }
+func (l *Loop) Driven(ctx context.Context, t *projector.Tree) bool { return l.node.IsDriven(ctx, t) }
 
 // Executing reports whether the root's run continues: it is open, and a node
 // drives it.
@@ -176,6 +176,9 @@ func (l *Loop) Holds(session string, ticket uint64) bool { return l.node.Holds(s
 func (l *Loop) Offer(session string, ticket uint64, known bool) {
 	l.node.Offer(session, ticket, known)
 }
+
+// Load is how many session trees this node drives; -1 if it should get no others.
+func (l *Loop) Load() int { return l.node.Load() }
 
 // Drain hands this node's runs over to other nodes, each at the end of its step, so
 // that nothing is generated twice; runs of agents that no other node hosts finish

@@ -94,7 +94,7 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.handle(s), nil
+	return handleOf(l, s), nil
 }
 
 // begin requests a run, unless found, which judges a session that exists,

@@ -42,6 +42,7 @@ type answer struct {
 
 // wake asks for a node to take a tree up.
 type wake struct {
+	Node      string `json:"node,omitempty"` // empty: whose share it is
 	AgentType string `json:"agentType"`
 	Session   string `json:"session"`
 }
@@ -103,8 +104,8 @@ func (l *Worklist) Holds(ctx context.Context, node, session string, ticket uint6
 }
 
 // Wake implements agentloop.Worklist.
-func (l *Worklist) Wake(agentType, session string) {
-	text, _ := json.Marshal(wake{AgentType: agentType, Session: session})
+func (l *Worklist) Wake(node, agentType, session string) {
+	text, _ := json.Marshal(wake{Node: node, AgentType: agentType, Session: session})
 	if err := l.nc.Publish(wakeSubject, text); err != nil && !l.nc.IsClosed() {
 		l.opts.Logger.Warn("can't wake other nodes", eventlog.LogSession, session, "error", err)
 	}
@@ -112,11 +113,11 @@ func (l *Worklist) Wake(agentType, session string) {
 
 func (l *Worklist) hearWake(m *nats.Msg) {
 	var w wake
-	if json.Unmarshal(m.Data, &w) != nil {
+	if json.Unmarshal(m.Data, &w) != nil || w.Node != "" && w.Node != l.opts.Node {
 		return
 	}
 	select {
-	case l.woke <- tree{w.AgentType, w.Session}:
+	case l.woke <- woken{tree{w.AgentType, w.Session}, w.Node != ""}:
 	default:
 		l.lookSoon() // too many to be named
 	}

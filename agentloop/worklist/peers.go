@@ -28,6 +28,7 @@ type word struct {
 	Instance string   `json:"instance"` // distinguishes two processes of one name
 	Agents   []string `json:"agents"`
 	State    state    `json:"state"`
+	Driven   *int     `json:"driven,omitempty"` // trees; nil: an older version, which does not say so
 }
 
 type state string
@@ -44,6 +45,7 @@ type peer struct {
 	agents  []string
 	heard   time.Time
 	leaving bool
+	driven  int  // trees, as far as known; -1: not
 	asked   bool // whether it lives; the answer is not there yet
 }
 
@@ -58,7 +60,9 @@ func (l *Worklist) publish(s state) {
 	if gone {
 		return
 	}
-	text, _ := json.Marshal(word{Node: l.opts.Node, Instance: l.instance, Agents: l.loop.AgentTypes(), State: s})
+	driven := l.loop.Load()
+	l.said.Store(int64(driven))
+	text, _ := json.Marshal(word{Node: l.opts.Node, Instance: l.instance, Agents: l.loop.AgentTypes(), State: s, Driven: &driven})
 	if err := l.nc.Publish(allSubject, text); err != nil && !l.nc.IsClosed() {
 		l.opts.Logger.Warn("can't announce this node to the others", "error", err)
 	}
@@ -98,7 +102,10 @@ func (l *Worklist) hear(m *nats.Msg) {
 		if leaving := w.State == stateLeaving; leaving && !p.leaving {
 			l.lookSoon()
 		}
-		p.agents, p.heard, p.leaving = w.Agents, now, w.State == stateLeaving
+		p.agents, p.heard, p.leaving, p.driven = w.Agents, now, w.State == stateLeaving, -1
+		if w.Driven != nil {
+			p.driven = *w.Driven
+		}
 	}
 }
 

@@ -116,8 +116,8 @@ func (l *Worklist) answerWakes() {
 	for {
 		select {
 		case t := <-l.woke:
-			if l.hosts(t) && l.mine(t) {
-				l.offer([]tree{t}, time.Now())
+			if l.hosts(t.tree) && (t.here || l.mine(t.tree)) {
+				l.offer([]tree{t.tree}, time.Now())
 			}
 		case <-l.ctx.Done():
 			return

@@ -77,7 +77,7 @@ func TestADeadNodesRunsAreShared(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	s := newSite(t)
-	a, b, c := s.node("a", twoSteps(true)), s.node("b", twoSteps(true)), s.node("c", twoSteps(true))
+	a, b := s.node("a", twoSteps(true)), s.node("b", twoSteps(true))
 	const each = 10
 	for i := range each {
 		s.start(a, fmt.Sprint("a", i), "teller")
@@ -87,6 +87,8 @@ func TestADeadNodesRunsAreShared(t *testing.T) {
 		s.until(fmt.Sprint("a", i), speaks)
 		s.until(fmt.Sprint("b", i), speaks)
 	}
+	c := s.node("c", twoSteps(true)) // later, or it would have got some of them before
+	require.Eventually(t, func() bool { return c.list.Hosted("teller") }, within, time.Millisecond)
 	a.die()
 	taken := map[string]int{}
 	for i := range each {

@@ -63,6 +63,7 @@ type Loop interface {
 	InitialState(agentType string) (json.RawMessage, bool)
 	Holds(session string, ticket uint64) bool
 	Offer(session string, ticket uint64, known bool)
+	Load() int
 }
 
 // Worklist implements agentloop.Worklist.
@@ -80,10 +81,11 @@ type Worklist struct {
 	wg   sync.WaitGroup
 	subs []*nats.Subscription
 	look chan struct{} // has the list looked through
-	woke chan tree     // trees that another node asks to drive
+	woke chan woken    // trees that another node asks to drive
 	// since is the time since which no node holds a tree, of those at the last look.
 	since    map[tree]time.Time
 	failures atomic.Int64 // to read the list, in a row
+	said     atomic.Int64 // how many trees this node drives, as it has announced
 
 	mu      sync.Mutex
 	peers   map[string]*peer
@@ -113,7 +115,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Worklist, error) {
 	}
 	l := &Worklist{
 		instance: rand.Text(),
-		nc:       nc, js: js, opts: o, peers: map[string]*peer{}, hosting: map[string]*nats.Subscription{}, look: make(chan struct{}, 1), woke: make(chan tree, maxWoken),
+		nc:       nc, js: js, opts: o, peers: map[string]*peer{}, hosting: map[string]*nats.Subscription{}, look: make(chan struct{}, 1), woke: make(chan woken, maxWoken),
 	}
 	if l.stream, err = l.ensure(ctx); err != nil {
 		return nil, fmt.Errorf("worklist: stream %s: %w", Stream, err)
@@ -154,11 +156,13 @@ func (l *Worklist) Announce(ctx context.Context, agentType, session string) (tic
 	if err != nil {
 		return 0, fmt.Errorf("worklist: %w: %w", eventlog.ErrUnavailable, err)
 	}
+	l.sayLoad()
 	return ticket, nil
 }
 
 // Remove implements agentloop.Worklist. It leaves no byte of the ids.
 func (l *Worklist) Remove(ctx context.Context, tickets []uint64) error {
+	defer l.sayLoad()
 	for _, ticket := range tickets {
 		err := l.patiently(ctx, func(ctx context.Context) error { return l.stream.SecureDeleteMsg(ctx, ticket) })
 		if refused, is := errors.AsType[*natsjs.APIError](err); is {
@@ -207,6 +211,12 @@ func (l *Worklist) patiently(ctx context.Context, try func(context.Context) erro
 			return err
 		}
 	}
+}
+
+// woken is a tree that another node asks to drive.
+type woken struct {
+	tree
+	here bool // it asks this node
 }
 
 // tree is a session tree and its root's agent.

@@ -59,6 +59,7 @@ type Tree struct {
 	others, decidedAt uint64
 
 	// The driver's alone.
+	began time.Time // to drive the tree
 	tasks map[string]*task
 	ended chan outcome
 }
@@ -97,6 +98,7 @@ func (r *Tree) Close() {
 // that no process has worked on the run before.
 func (r *Tree) Drive(ctx context.Context, fresh bool) (err error) {
 	defer func() { r.traces.Release(releasedFor(err)) }()
+	r.began = time.Now()
 	r.trace(r.run, fresh)
 	if err := r.endPoison(ctx); err != nil {
 		return err
@@ -221,6 +223,8 @@ func (r *Tree) untilRest(ctx context.Context) error {
 		handsOver := r.host.HandsOver(r.agent)
 		if handsOver {
 			effects = r.underWay(effects)
+		} else if r.movable(effects) && r.host.Spread(r.root, r.agent) {
+			return ErrSpread
 		}
 		appended, err := r.next(ctx, effects)
 		if err != nil {
@@ -257,6 +261,31 @@ func (r *Tree) untilRest(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// leastStay is how long a node drives a tree, at least, before it hands it over to one that is
+// less busy: until then nodes may not know of each other what they drive.
+const leastStay = time.Second
+
+// movable reports whether another node could begin all that is to be done now, without
+// loss: between two steps, and if no files belong to this node.
+func (r *Tree) movable(effects []decide.Effect) bool {
+	if len(effects) == 0 || len(r.tasks) > 0 || r.probation != nil || time.Since(r.began) < leastStay {
+		return false
+	}
+	for _, e := range effects {
+		if _, model := e.(decide.CallModel); !model {
+			return false
+		}
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return MayMove(r.tree)
+}
+
+// MayMove reports whether no session of a tree has files that may belong to a node.
+func MayMove(t *projector.Tree) bool {
+	return !slices.ContainsFunc(t.Sessions(), func(s *projector.Session) bool { return s.Workspace != nil })
 }
 
 // underWay are the effects without those that would begin something long: another node shall begin that. Hooks are
@@ -385,11 +414,13 @@ func (r *Tree) settled(ctx context.Context, t *task, err error) error {
 var (
 	// ErrHandedOver: this node drains, and another one continues with the tree.
 	ErrHandedOver = errors.New("agentloop: handed over to another node")
-	errParked     = errors.New("agentloop: a record of the run can't be folded")
-	ErrPanicked   = errors.New("agentloop: panic")
-	ErrStuck      = errors.New("agentloop: not even the run's failure can be recorded")
-	errUnwanted   = errors.New("agentloop: not wanted any more")
-	errAbandoned  = errors.New("agentloop: abandoned")
+	// ErrSpread is an ErrHandedOver: the other node is less busy.
+	ErrSpread    = fmt.Errorf("%w, which is less busy", ErrHandedOver)
+	errParked    = errors.New("agentloop: a record of the run can't be folded")
+	ErrPanicked  = errors.New("agentloop: panic")
+	ErrStuck     = errors.New("agentloop: not even the run's failure can be recorded")
+	errUnwanted  = errors.New("agentloop: not wanted any more")
+	errAbandoned = errors.New("agentloop: abandoned")
 )
 
 // unrecordable reports an error that would come again however often the work

@@ -54,7 +54,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		}),
 		lost: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_runs_lost_total",
-			Help: "Session trees that this node drove and another node continues, by cause: superseded (the other node took over) or drained (this node is stopping).",
+			Help: "Session trees that this node drove and another node continues, by cause: superseded (the other node took over), drained (this node is stopping) or spread (the other node is less busy).",
 		}, []string{"cause"}),
 		runs: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_runs_ended_total",

@@ -13,7 +13,7 @@ func (n *Node) Drain(ctx context.Context) {
 		close(n.drains)
 	}
 	n.mu.Unlock()
-	for n.driven() > 0 {
+	for n.Driven() > 0 {
 		select {
 		case <-n.left:
 		case <-ctx.Done():
@@ -37,7 +37,44 @@ func (n *Node) HandsOver(agentType string) bool {
 	return n.Draining() && n.worklist != nil && n.worklist.Hosted(agentType)
 }
 
-func (n *Node) driven() int {
+// spread reports whether a tree should continue at another node, which is less busy and
+// which keep then wakes. A run whose request has hooks stays: they are this process's.
+func (n *Node) spread(session, agentType string) bool {
+	if n.worklist == nil {
+		return false
+	}
+	n.mu.Lock()
+	run, driven, hooks := n.live[session], 0, n.requested[session] != nil
+	for _, other := range n.live {
+		if other.to == "" {
+			driven++
+		}
+	}
+	n.mu.Unlock()
+	if run == nil || hooks {
+		return false
+	}
+	to := n.worklist.Lighter(agentType, driven)
+	if to == "" {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	run.to = to
+	return true
+}
+
+// Load is how many trees this node drives; -1 if it should get no others, since it can't
+// store anything.
+func (n *Node) Load() int {
+	if n.host.Log.Info().Refuses != "" {
+		return -1
+	}
+	return n.Driven()
+}
+
+// Driven is how many trees this node drives.
+func (n *Node) Driven() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.live)

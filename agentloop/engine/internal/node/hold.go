@@ -16,6 +16,7 @@ import (
 // with one only from a silent node; and it resumes only a tree that no
 // other node has claimed since.
 func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err error) {
+	offered := run.taken // it was this node's to drive
 	t, err := n.states.Head(ctx, session)
 	if err != nil {
 		return err
@@ -52,6 +53,8 @@ func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err e
 		return drive.ErrHandedOver
 	case n.heldElsewhere(ctx, t, run):
 		return errHeld
+	case !offered && probation == nil && drive.MayMove(t) && n.spread(session, t.AgentType):
+		return drive.ErrSpread
 	}
 	before := t.Claim
 	fresh := attempt == 1 && t.Running() && t.CurrentRun().RunID == id

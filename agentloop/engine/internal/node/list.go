@@ -54,8 +54,8 @@ func (n *Node) Holds(session string, ticket uint64) bool {
 	return true
 }
 
-// Driven reports whether a node drives the tree.
-func (n *Node) Driven(ctx context.Context, t *projector.Tree) bool {
+// IsDriven reports whether a node drives the tree.
+func (n *Node) IsDriven(ctx context.Context, t *projector.Tree) bool {
 	switch {
 	case n.Live(t.SessionID):
 		return true
@@ -68,7 +68,7 @@ func (n *Node) Driven(ctx context.Context, t *projector.Tree) bool {
 // Executing reports whether the root's run continues: it is open, and a node
 // drives it.
 func (n *Node) Executing(ctx context.Context, t *projector.Tree) bool {
-	return t.Running() && n.Driven(ctx, t)
+	return t.Running() && n.IsDriven(ctx, t)
 }
 
 // DrivenElsewhere reports whether another node may be driving the tree. Without
@@ -77,7 +77,7 @@ func (n *Node) DrivenElsewhere(ctx context.Context, t *projector.Tree) bool {
 	if n.Live(t.SessionID) {
 		return false
 	}
-	return n.worklist == nil || n.Driven(ctx, t)
+	return n.worklist == nil || n.IsDriven(ctx, t)
 }
 
 // Offer drives a tree that is on the list, if it has work that no other

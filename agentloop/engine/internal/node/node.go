@@ -45,7 +45,7 @@ func New(h *drive.Host, states *snapshot.Store, list agentloop.Worklist, agents 
 		live: map[string]*drivenTree{}, requested: map[string]*requestHooks{}, asked: map[string]int{},
 		drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 	}
-	h.Drains, h.HandsOver = n.drains, n.HandsOver
+	h.Drains, h.HandsOver, h.Spread = n.drains, n.HandsOver, n.spread
 	n.Ctx, n.stop = context.WithCancelCause(context.Background())
 	return n
 }
@@ -132,6 +132,10 @@ func (n *Node) keep(session string, run *drivenTree) {
 		case errors.Is(err, agentloop.ErrStopping), n.Ctx.Err() != nil:
 		case errors.Is(err, errHeld):
 			elsewhere = true
+		case errors.Is(err, drive.ErrSpread):
+			elsewhere = true
+			n.host.Metrics.LostTo("spread")
+			log.Debug("run handed over to a node that is less busy")
 		case errors.Is(err, drive.ErrHandedOver):
 			elsewhere = true
 			n.host.Metrics.LostTo("drained")
@@ -167,6 +171,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 			if n.forgetHooks(session); elsewhere {
 				delete(n.requested, session)
 			}
+			to := run.to
 			n.mu.Unlock()
 			select {
 			case n.left <- struct{}{}:
@@ -176,12 +181,12 @@ func (n *Node) keep(session string, run *drivenTree) {
 			case rests && run.agreed:
 				n.remove(session, run)
 			case errors.Is(err, drive.ErrHandedOver):
-				n.worklist.Wake(run.agent, session)
+				n.worklist.Wake(to, run.agent, session)
 			}
 			return
 		}
 		if run.again {
-			run.again, run.held, pause = false, 0, minHoldPause
+			run.again, run.held, run.to, pause = false, 0, "", minHoldPause
 		}
 		n.mu.Unlock()
 	}

@@ -8,6 +8,7 @@ type drivenTree struct {
 	agreed  bool     // guarded: what its tickets announced is in the log, or never will be
 	tickets []uint64 // guarded: places on the list that this node answers for
 	force   bool     // guarded: it is taken also from a node that lives
+	to      string   // guarded: the node that is less busy and continues; empty: none
 	taken   bool     // it was found on the list, without a request here
 	// asked signals the driving goroutine that ask was called.
 	asked chan struct{}

@@ -71,7 +71,7 @@ func (c *Core) InitialState(ctx context.Context, agentType string) (state json.R
 // DispatchAsked is Dispatch for a tree that is on the work list only if it has a
 // ticket: without one it is put there.
 func (c *Core) DispatchAsked(ctx context.Context, t *projector.Tree, ticket uint64) error {
-	if ticket == 0 && !c.Node.Driven(ctx, t) {
+	if ticket == 0 && !c.Node.IsDriven(ctx, t) {
 		var err error
 		var done func()
 		if ticket, done, err = c.Node.Announce(ctx, t.AgentType, t.SessionID); err != nil {
@@ -90,7 +90,7 @@ func (c *Core) Dispatch(t *projector.Tree, ticket uint64) {
 	if elsewhere && c.Worklist != nil && !c.Node.Live(t.SessionID) {
 		c.Node.ForgetRequest(t.SessionID)
 		if claim := t.Claim; claim == nil || !c.Worklist.Holds(c.Node.Ctx, claim.Node, t.SessionID, ticket) {
-			c.Worklist.Wake(t.AgentType, t.SessionID)
+			c.Worklist.Wake("", t.AgentType, t.SessionID)
 		}
 		return
 	}
