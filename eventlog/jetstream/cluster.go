@@ -38,6 +38,9 @@ func CompressionOf(replicas int) natsjs.StoreCompression { return streams.Compre
 // message is another one than was expected, or may soon be.
 func IsConflict(err error) bool { return link.IsConflict(err) }
 
+// GrowAdvice is the advice for a log to which NATS clients can write that should grow.
+const GrowAdvice = streams.GrowAdvice
+
 // Server is a NATS server in this process, such as embed.Server. The log can have it
 // overwrite, in its own files, messages that were removed from its streams.
 type Server = link.Server

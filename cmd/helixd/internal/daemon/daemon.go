@@ -199,8 +199,9 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	d.onClose(loop.Stop)
 	d.reloader = &reloader{
-		started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, workspaces: workspaces, quota: limits, log: log,
+		started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, workspaces: workspaces, quota: limits, log: log, store: store,
 	}
+	d.reloader.ctx, d.reloader.cancel = context.WithCancel(context.Background())
 	d.onClose(d.reloader.close)
 	opts := serverOptions(c, agents)
 	opts.Log, opts.Loop, opts.States, opts.Logger, opts.Memories = store, loop, states, log, d.memories

@@ -53,3 +53,51 @@ func TestANodeHasTheLogGrow(t *testing.T) {
 		require.Equal(t, 200, code, answer)
 	}
 }
+
+// TestAReloadHasTheLogGrow: a larger nats.partitions takes effect with a reload. Where NATS
+// clients may place sessions, the reload is refused and nothing changes.
+func TestAReloadHasTheLogGrow(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "helix.yaml")
+	write := func(nats string) {
+		text := "listen: 127.0.0.1:0\ndurability: interval=100ms\n" + fmt.Sprintf(agentsFile, "t0ken", "a") + nats
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	reload := func(d *Daemon, want int) (answer string) {
+		code, answer := ask(t, http.MethodPost, d.URL+"/admin/reload", "t0ken", "", "{}")
+		require.Equal(t, want, code, answer)
+		return answer
+	}
+	begin := func(d *Daemon, session string) {
+		code, answer := ask(t, http.MethodPost, d.URL+"/start", "t0ken", "", fmt.Sprintf(`{"sessionId":%q,"agentType":"a","message":"go"}`, session))
+		require.Equal(t, 200, code, answer)
+	}
+	partitions := func(d *Daemon, n int) bool {
+		code, answer := ask(t, http.MethodGet, d.URL+"/readyz", "t0ken", "", "")
+		return code == 200 && strings.Contains(answer, fmt.Sprintf(`"partitions":%d`, n))
+	}
+	write("nats: {partitions: 2}\n")
+	d := serveFile(t, path, &logBuffer{}, make(chan os.Signal, 1), "--data-dir", t.TempDir())
+	begin(d, "before")
+	require.True(t, partitions(d, 2))
+	write("nats: {partitions: 5}\n")
+	require.Contains(t, reload(d, 200), `"needsRestart":[]`)
+	require.Eventually(t, func() bool { return partitions(d, 5) }, time.Minute, 10*time.Millisecond)
+	for i := range 10 {
+		begin(d, fmt.Sprint("after", i))
+	}
+	require.Eventually(t, func() bool {
+		code, answer := ask(t, http.MethodGet, d.URL+"/sessions", "t0ken", "", "")
+		return code == 200 && strings.Count(answer, `"sessionId":"`) == 11
+	}, time.Minute, 50*time.Millisecond)
+	write("nats: {partitions: 3}\n")
+	require.Contains(t, reload(d, 200), `"nats.partitions"`, "a log can't shrink, which a restart refuses")
+	require.True(t, partitions(d, 5))
+
+	write("nats: {partitions: 2, listen: '127.0.0.1:0', user: u, password: p}\n")
+	open := serveFile(t, path, &logBuffer{}, make(chan os.Signal, 1), "--data-dir", t.TempDir())
+	write("nats: {partitions: 5, listen: '127.0.0.1:0', user: u, password: p}\n")
+	require.Contains(t, reload(open, 409), "start a node once without nats.user")
+	require.True(t, partitions(open, 2))
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/sqlite"
@@ -35,7 +36,12 @@ type reloader struct {
 	// workspaces are those that were opened when the daemon started.
 	workspaces []workspace.Provider
 	quota      *quota.Quota
+	store      *jetstream.Log
 	log        *slog.Logger
+
+	grows  sync.WaitGroup // while the log grows
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	mu   sync.Mutex // one reload at a time
 	auth settings.Authentication
@@ -49,8 +55,12 @@ func (r *reloader) readBy(read func() (*config.Config, []agentloop.Agent, error)
 	r.read = read
 }
 
-// close waits for a reload that is under way, and refuses others.
-func (r *reloader) close() { r.readBy(nil) }
+// close waits for a reload that is under way, refuses others, and ends a growth of the log.
+func (r *reloader) close() {
+	r.readBy(nil)
+	r.cancel()
+	r.grows.Wait()
+}
 
 // reload is what SIGHUP and POST /admin/reload do.
 func (r *reloader) reload(ctx context.Context) (api.Reloaded, error) {
@@ -80,6 +90,9 @@ func (r *reloader) apply(ctx context.Context) (done api.Reloaded, err error) {
 	if c.Auth.Configured() != r.started.Auth.Configured() {
 		return done, refusedReload(c.At("auth", errors.New("needs a restart to begin or end with authentication")))
 	}
+	if err := r.mayGrow(c); err != nil {
+		return done, refusedReload(err)
+	}
 	agents, servers, err := r.mcp.Open(ctx, c, agents)
 	if err != nil {
 		return done, refusedReload(err)
@@ -106,12 +119,39 @@ func (r *reloader) apply(ctx context.Context) (done api.Reloaded, err error) {
 	if r.models != nil {
 		r.models.SetPrices(settings.Prices(c.Prices))
 	}
+	r.grow(c.NATS.Partitions)
 	done.Agents = r.loop.AgentTypes()
-	done.NeedsRestart = slices.DeleteFunc(r.started.Differing(c), reloadable)
+	done.NeedsRestart = slices.DeleteFunc(r.started.Differing(c), func(key string) bool {
+		return reloadable(key) || key == "nats.partitions" && c.NATS.Partitions >= r.store.Partitions()
+	})
 	if done.NeedsRestart == nil {
 		done.NeedsRestart = []string{}
 	}
 	return done, nil
+}
+
+// mayGrow refuses more partitions where other NATS clients place sessions.
+func (r *reloader) mayGrow(c *config.Config) error {
+	if c.NATS.Partitions > r.store.Partitions() && !settings.GrowsAtStart(r.started) {
+		return c.At("nats.partitions", errors.New(jetstream.GrowAdvice))
+	}
+	return nil
+}
+
+// grow has the log get that many partitions, beside everything else.
+func (r *reloader) grow(partitions int) {
+	has := r.store.Partitions()
+	if partitions <= has {
+		return
+	}
+	r.log.Info("the log grows", "partitions", has, "to", partitions)
+	r.grows.Go(func() {
+		if err := r.store.Grow(r.ctx, partitions); err != nil {
+			r.log.Error("the log did not grow: reload again to try again", "partitions", has, "to", partitions, "error", err)
+			return
+		}
+		r.log.Info("the log has grown", "partitions", r.store.Partitions())
+	})
 }
 
 // reloadable reports whether a reload takes over a key.
