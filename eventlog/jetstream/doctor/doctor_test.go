@@ -90,6 +90,24 @@ func TestExaminePartitions(t *testing.T) {
 		examine(t, nc, Options{Partitions: 4, Grows: true}, CheckPartitions))
 }
 
+func TestExamineALogOfALaterFormat(t *testing.T) {
+	t.Parallel()
+	nc := examined(t)
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
+	require.NoError(t, err)
+	s, err := js.Stream(t.Context(), "HELIX_LOG_0")
+	require.NoError(t, err)
+	c := s.CachedInfo().Config
+	c.Metadata["helix.partitions"], c.Metadata["helix.helixd"] = "1 v3", "v9.8.7"
+	_, err = js.UpdateStream(t.Context(), c)
+	require.NoError(t, err)
+	checks := examine(t, nc, Options{}, CheckFormat)
+	require.Len(t, checks, 1)
+	require.Equal(t, Problem, checks[0].Status)
+	require.Contains(t, checks[0].Found, "the log has format 3, written by helixd v9.8.7; this is helixd")
+	require.Contains(t, checks[0].Advice, "restore a backup of this version")
+}
+
 func TestExamineAMissingStream(t *testing.T) {
 	t.Parallel()
 	nc := examined(t)
