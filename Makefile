@@ -11,6 +11,10 @@ SEEDS ?= 100000
 # How long soak keeps its load up.
 SOAK ?= 30m
 
+# How long alerts have to be quiet, and by how much their durations are divided.
+HEALTHY ?= 2m
+SCALE ?= 10
+
 # Where a release's archives go.
 DIST ?= dist
 
@@ -140,6 +144,10 @@ clients: ## measure what 500 idle and 500 active SSE clients cost
 rivals: ## measure beside Redis and others (needs redis-server, node, npm)
 	cd integration/rivals/durable-streams && npm ci --no-audit --no-fund --loglevel=error
 	cd integration/rivals && go run .
+
+.PHONY: alerts
+alerts: ## break daemons, and see that Prometheus' alerts fire (as root)
+	cd integration/alerts && go run . -healthy $(HEALTHY) -scale $(SCALE)
 
 .PHONY: release
 release: ## build a release's archives into DIST
