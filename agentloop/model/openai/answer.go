@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
@@ -22,7 +23,7 @@ type chunk struct {
 }
 
 type delta struct {
-	Content   string      `json:"content"`
+	Content   content     `json:"content"`
 	Refusal   string      `json:"refusal"`
 	ToolCalls []callDelta `json:"tool_calls"`
 	// Reasoning is in one of these two. Some servers fill both with the same text.
@@ -34,9 +35,31 @@ type callDelta struct {
 	Index    *provider.Count `json:"index"`
 	ID       string          `json:"id"`
 	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
+		Name      string        `json:"name"`
+		Arguments provider.Text `json:"arguments"`
 	} `json:"function"`
+}
+
+// content is the text of an answer. Some servers send a list of parts: their texts are the answer,
+// and the other parts, such as references, are left out.
+type content string
+
+// UnmarshalJSON implements json.Unmarshaler. Any other JSON is an error: the answer may be in it.
+func (c *content) UnmarshalJSON(data []byte) error {
+	var text string
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(data, &text) != nil {
+		if json.Unmarshal(data, &parts) != nil {
+			return errors.New("the content is neither a text nor a list of parts")
+		}
+		for _, p := range parts {
+			text += p.Text
+		}
+	}
+	*c = content(text)
+	return nil
 }
 
 func (d callDelta) index() int64 {
@@ -128,7 +151,7 @@ func (a *answer) delta(d delta) error {
 		}
 	}
 	// A refusal is what the model says instead of its answer.
-	for _, text := range []string{d.Content, d.Refusal} {
+	for _, text := range []string{string(d.Content), d.Refusal} {
 		if text == "" {
 			continue
 		}

@@ -31,6 +31,20 @@ func TestTextAndReasoning(t *testing.T) {
 	}, got.Events)
 }
 
+func TestContentInParts(t *testing.T) {
+	_, got := ask(t, modeltest.Serve(t, deltas(`"stop"`,
+		`{"content":[{"type":"text","text":"Hel"},{"type":"reference","reference_ids":[1]},{"type":"text","text":"lo"}]}`,
+		`{"content":[]}`,
+		`{"content":"!"}`,
+	)))
+	require.Equal(t, "Hello!", got.Text)
+	for _, odd := range []string{`{"content":{"answer":"Hi"}}`, `{"content":[{"type":"text","text":1}]}`} {
+		e, _ := askFor(t, modeltest.Serve(t, deltas(`"stop"`, odd)))
+		require.Equal(t, model.CodeProvider, e.Code, odd)
+		require.True(t, e.Retryable, odd)
+	}
+}
+
 func TestToolCallsInOrderOfAppearance(t *testing.T) {
 	_, got := ask(t, modeltest.Serve(t, deltas(`"tool_calls"`,
 		`{"tool_calls":[{"index":1,"id":"a","type":"function","function":{"name":"one","arguments":""}}]}`,
@@ -116,6 +130,13 @@ func TestToolCallForms(t *testing.T) {
 				`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":null}}]}`,
 			},
 			modeltest.Calls("", "f", ""),
+		},
+		"arguments that are no text": {
+			[]string{
+				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":{"path":"x", "n": 1}}}]}`,
+				`{"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":[1]}}]}`,
+			},
+			modeltest.Calls("a", "f", `{"path":"x", "n": 1}`, "b", "g", "[1]"),
 		},
 		"not JSON": {
 			[]string{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`},

@@ -46,7 +46,7 @@ func (t *toolCalls) delta(d callDelta, emit func(model.Event) error) error {
 	if err := call.start(emit); err != nil {
 		return err
 	}
-	return call.more(d.Function.Arguments, emit)
+	return call.more(string(d.Function.Arguments), emit)
 }
 
 // isNew says whether d is of another call than the one known at its index:

@@ -14,7 +14,7 @@ type streamEvent struct {
 	Type        string         `json:"type"`
 	OutputIndex provider.Count `json:"output_index"`
 	Item        outputItem     `json:"item"`
-	Delta       string         `json:"delta"`
+	Delta       provider.Text  `json:"delta"`
 	Annotation  annotation     `json:"annotation"`
 	Response    response       `json:"response"`
 }
@@ -34,8 +34,8 @@ type outputItem struct {
 	ID               string        `json:"id"`
 	Name             string        `json:"name"`
 	CallID           string        `json:"call_id"`
-	Arguments        string        `json:"arguments"`
-	Content          []outputPart  `json:"content"`
+	Arguments        provider.Text `json:"arguments"`
+	Content          outputParts   `json:"content"`
 	Phase            string        `json:"phase"`
 	Summary          []summaryPart `json:"summary"`
 	EncryptedContent string        `json:"encrypted_content"`
@@ -48,6 +48,23 @@ type outputPart struct {
 	Text        string       `json:"text"`
 	Refusal     string       `json:"refusal"`
 	Annotations []annotation `json:"annotations"`
+}
+
+// outputParts are the parts of a message. Some servers send a text in their place.
+type outputParts []outputPart
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *outputParts) UnmarshalJSON(data []byte) error {
+	var parts []outputPart
+	if provider.Decode(data, &parts) != nil || parts == nil {
+		var text provider.Text
+		if err := text.UnmarshalJSON(data); err != nil {
+			return err
+		}
+		parts = []outputPart{{Type: "output_text", Text: string(text)}}
+	}
+	*p = parts
+	return nil
 }
 
 type annotation struct {
@@ -139,16 +156,16 @@ func (a *answer) event(e streamEvent) error {
 	case "response.reasoning_summary_part.added":
 		return a.endPart(nil) // each part of a summary is one of the answer
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return a.reasoning(a.item(int64(e.OutputIndex)), e.Delta)
+		return a.reasoning(a.item(int64(e.OutputIndex)), string(e.Delta))
 	case "response.output_text.delta":
-		return a.text(a.item(int64(e.OutputIndex)), e.Delta)
+		return a.text(a.item(int64(e.OutputIndex)), string(e.Delta))
 	case "response.refusal.delta":
 		a.refused = true
-		return a.text(a.item(int64(e.OutputIndex)), e.Delta)
+		return a.text(a.item(int64(e.OutputIndex)), string(e.Delta))
 	case "response.output_text.annotation.added":
 		a.sources.Add(e.Annotation.source())
 	case "response.function_call_arguments.delta":
-		return a.arguments(a.items[int64(e.OutputIndex)], e.Delta)
+		return a.arguments(a.items[int64(e.OutputIndex)], string(e.Delta))
 	}
 	return nil // kinds that this version does not know may come at any time
 }

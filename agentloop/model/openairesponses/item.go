@@ -63,7 +63,7 @@ func (a *answer) finish(index int64, i outputItem) error {
 		return a.finishReasoning(it, i)
 	case "function_call":
 		if !it.streamed {
-			if err := a.arguments(it, i.Arguments); err != nil {
+			if err := a.arguments(it, string(i.Arguments)); err != nil {
 				return err
 			}
 		}

@@ -140,6 +140,18 @@ func TestWhatComesWholeIsTakenWhole(t *testing.T) {
 	}, c.Events)
 }
 
+func TestOtherTypesThanDocumented(t *testing.T) {
+	_, c := ask(t,
+		done(0, `{"type":"message","id":"msg_1","role":"assistant","content":"All."}`),
+		done(1, `{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":{"path":"x"}}`),
+		added(2, `{"type":"function_call","id":"fc_2","call_id":"b","name":"g","arguments":null}`),
+		on("function_call_arguments.delta", 2, `"delta":{"n":1}`),
+		done(2, `{"type":"function_call","id":"fc_2","call_id":"b","name":"g","arguments":{"n":1}}`),
+	)
+	require.Equal(t, "All.", c.Text)
+	require.Equal(t, modeltest.Calls("a", "f", `{"path":"x"}`, "b", "g", `{"n":1}`), c.Calls)
+}
+
 func TestKindsOfTheFutureAreSkipped(t *testing.T) {
 	_, c := ask(t,
 		on("novelty.delta", 0, `"delta":{"odd":1}`),

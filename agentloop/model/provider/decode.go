@@ -28,3 +28,21 @@ func (c *Count) UnmarshalJSON(data []byte) error {
 	}
 	return nil
 }
+
+// Text is a text, which some servers send as the JSON that it should hold: then it is that JSON, as
+// they sent it.
+type Text string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*t = ""
+		return nil
+	}
+	var text string
+	if json.Unmarshal(data, &text) != nil {
+		text = string(data)
+	}
+	*t = Text(text)
+	return nil
+}
