@@ -67,7 +67,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 auth: {allowUnauthenticated: true}
 drainTimeout: 1h
 agents:
-  slow: {model: {provider: scripted, script: [{text: never}], scriptDelay: 1h}}
+  slow: {model: {provider: scripted, script: [{text: It never ends}], scriptDelay: 1h}}
 `), 0o600))
 	d := newDaemon(t, "serve", "--config", file, "--data-dir", filepath.Join(dir, "data"))
 	d.start()

@@ -156,7 +156,7 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 		if p.leavings {
 			part = time.After(time.Until(p.clearNext))
 		}
-		if p.remains.pages > 0 {
+		if p.remains.pages > 0 || p.remains.all {
 			pages = time.After(time.Until(p.remains.next))
 		}
 		select {

@@ -31,53 +31,57 @@ const (
 // remains is how far the bytes of removed rows are overwritten. SQLite's secure_delete
 // overwrites a row where it is when it is removed. But when SQLite had moved rows from one
 // page to another before, the first one kept a copy of them between its list of rows and its
-// rows. So all pages are looked through after a removal, in parts; then the write-ahead log,
-// which has earlier versions of them, is emptied.
+// rows. So all pages are looked through after a removal, in parts. The write-ahead log, which
+// has earlier versions of pages, is emptied after the removal and after each part.
 type remains struct {
-	all   bool      // rows were removed since the pages were counted
+	all   bool      // rows were removed since the last pass began
 	after int64     // the page that was looked through last
 	pages int64     // how many are left
 	wal   bool      // the write-ahead log is not emptied yet
 	busy  bool      // a reader kept it from being emptied
 	next  time.Time // when the next part may begin
 	clean bool      // the file says that nothing is left
+	// tooLarge: the file has more than maxPages, which are not looked through.
+	tooLarge bool
 }
 
 // remain notes that rows are removed in this transaction.
 func (p *projection) remain() {
-	p.remains.all = true
+	p.remains.all, p.remains.wal = true, true
 	if p.remains.clean {
 		p.remains.clean = false
 		p.keep(p.setMeta(metaOverwritten, ""))
 	}
 }
 
-// overwrite overwrites a part of what is left of removed rows, if it is time.
+// overwrite overwrites a part of what is left of removed rows, if it is time. Rows that are
+// removed meanwhile are left to another pass, so that each pass comes to an end.
 func (p *projection) overwrite(ctx context.Context) error {
 	r := &p.remains
-	if r.all {
+	if r.all && r.pages == 0 {
 		if err := p.row("PRAGMA page_count", nil, &r.pages); err != nil {
 			return err
 		}
-		if r.pages >= maxPages {
-			p.m.opts.Logger.Warn("the read models' file is too large to overwrite what is left of removed rows: build it again", "pages", r.pages)
-			r.pages = 0
+		if r.all, r.wal = false, true; r.pages >= maxPages {
+			r.pages, r.tooLarge = 0, true
+			p.m.opts.Logger.Warn("the read models' file is too large to overwrite what is left of removed rows: build it again", "file", p.m.opts.Path)
 		}
-		r.all, r.wal = false, true
 	}
 	if r.pages > 0 && time.Until(r.next) <= 0 {
 		began := time.Now()
 		if err := p.overwritePart(); err != nil {
 			return err
 		}
-		r.next = time.Now().Add(time.Duration(float64(time.Since(began)) / overwriteShare))
+		r.wal, r.next = true, time.Now().Add(time.Duration(float64(time.Since(began))/overwriteShare))
 	}
-	if r.pages > 0 || !r.wal || r.busy {
+	if r.wal && !r.busy {
+		done, err := p.file.truncate(ctx)
+		if r.wal, r.busy = !done, !done; err != nil {
+			return err
+		}
+	}
+	if r.all || r.pages > 0 || r.wal || r.clean || r.tooLarge {
 		return nil
-	}
-	done, err := p.file.truncate(ctx)
-	if r.wal, r.busy = !done, !done; err != nil || !done {
-		return err
 	}
 	if err := p.transact(); err != nil {
 		return err

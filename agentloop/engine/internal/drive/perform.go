@@ -47,20 +47,49 @@ func (t *task) appendOn(ctx context.Context, facts ...record.Draft) error {
 	return t.append(ctx, facts...)
 }
 
-// maxImagined is the number of sub-agents up to which the end of a step is foreseen.
-const maxImagined = 50
+// Up to so many messages and sub-agents the end of a step is foreseen: of larger trees a
+// copy costs more than an append.
+const (
+	maxImaginedMessages = 2000
+	maxImaginedChildren = 50
+)
+
+// imagined returns a copy of the tree, if facts may end a step, and what other writers have
+// written so far. Hooks and a suspected tree get each decision by itself.
+func (t *task) imagined(facts []record.Draft) (tree *projector.Tree, others uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.tree.Get(t.session)
+	if s == nil || t.probation != nil || len(t.tree.Children) > maxImaginedChildren || len(s.Messages) > maxImaginedMessages || len(t.hooks.Of(s)) > 0 {
+		return nil, 0
+	}
+	for _, x := range facts {
+		switch f := x.Fact.(type) {
+		case *eventlog.ModelTurn:
+			if f.StopReason == eventlog.StopToolUse {
+				return nil, 0 // its calls come first
+			}
+		case *eventlog.ToolResult:
+			if s.Turn == nil || s.Turn.Step == nil || len(s.Turn.Step.Pending()) > 1 {
+				return nil, 0 // so do other calls
+			}
+		}
+	}
+	return t.tree.Clone(), t.others
+}
 
 // foresee returns the end of the step and of the run that follow if facts are appended now;
-// it is void if still says no. Hooks and a suspected tree get each decision by itself, and
-// of many sub-agents a copy would cost more than the append.
+// it is void if still says no.
 func (t *task) foresee(facts []record.Draft) (more []record.Draft, still func() bool) {
-	t.mu.Lock()
-	if t.probation != nil || len(t.tree.Children) > maxImagined || len(t.hooks.Of(t.tree.Get(t.session))) > 0 {
-		t.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil { // the facts are appended first; then the driver meets the same
+			more, still = nil, nil
+		}
+	}()
+	tree, others := t.imagined(facts)
+	if tree == nil {
 		return nil, nil
 	}
-	tree, others := t.tree.Clone(), t.others
-	t.mu.Unlock()
 	d := decide.Decider{Agents: t.defs, RetryDelay: t.host.RetryDelay, Busy: func(string) bool { return true }}
 	for next := facts; next != nil; more = append(more, next...) {
 		entries, err := record.Entries(t.session, next)

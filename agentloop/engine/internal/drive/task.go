@@ -75,6 +75,10 @@ func (r *Tree) newTask(ctx context.Context, e decide.Effect) *task {
 		t.still = func() bool { return t.waits(e.Call.ID) }
 	case decide.CloseCall:
 		t.still = func() bool { return current() && t.waits(e.Call.ID) }
+	case decide.CommitStep: // it may have been appended with the step's last record meanwhile, see appendOn
+		t.still = func() bool { return current() && t.openStep(e.Step.ID) }
+	case decide.Finish: // as above
+		t.still = func() bool { return current() && t.drives() }
 	default:
 		if t.name == "" {
 			t.still = current
@@ -100,6 +104,14 @@ func (t *task) of(e decide.Effect) bool {
 func (t *task) drives() (drives bool) {
 	t.look(func(s *projector.Session) { drives = s != nil && s.Turn != nil && s.Turn.RunID == t.runID })
 	return drives
+}
+
+// openStep reports whether a step is the last one and not final yet.
+func (t *task) openStep(id string) (open bool) {
+	t.look(func(s *projector.Session) {
+		open = s != nil && s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == id && !s.Turn.Step.Committed
+	})
+	return open
 }
 
 // waits reports whether a call of the open step has no result yet: its deadline
