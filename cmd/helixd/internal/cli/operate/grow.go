@@ -52,6 +52,8 @@ type moved struct {
 	ID string `json:"id"`
 	// Log is when the cluster's log was created.
 	Log time.Time `json:"log"`
+	// to is the first line: where the data is.
+	to string
 }
 
 // grownTo is what the command prints.
@@ -164,8 +166,8 @@ func (c growCmd) marked() (*moved, error) {
 	if err != nil || text == nil {
 		return nil, err
 	}
-	_, rest, _ := bytes.Cut(text, []byte("\n"))
-	m := new(moved)
+	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	m := &moved{to: string(first)}
 	if err := json.Unmarshal(rest, m); err != nil {
 		return nil, fmt.Errorf("%s has moved, and not by this command: %w", c.From, err)
 	}
@@ -194,10 +196,12 @@ func (g *growing) run() error {
 	case was != nil && state.Log() && state.Created.Equal(was.Log):
 		_, err := fmt.Fprintf(g.p.Stdout, "cluster %s has the data of %s already\n", g.cluster, g.From)
 		return err
+	case g.copied(state, was):
+		return g.finish(grownTo{From: g.From, Cluster: g.cluster})
+	case was != nil:
+		return g.elsewhere(was)
 	case state.Log():
 		return fmt.Errorf("%w: cluster %s has a log", restore.ErrNotEmpty, g.cluster)
-	case state.Restoring == g.to.id && was != nil && state.Created.Equal(was.Log): // all was copied and compared
-		return g.finish(grownTo{From: g.From, Cluster: g.cluster})
 	case state.Restoring == g.to.id:
 		g.p.Log.Info("removing what a copy that broke off has left in the cluster")
 		if err := restore.Discard(ctx, g.to.nc, g.to.id); err != nil {
@@ -211,6 +215,12 @@ func (g *growing) run() error {
 		return err
 	}
 	defer from.close()
+	switch was, err := g.marked(); {
+	case err != nil:
+		return err
+	case was != nil: // this command, for another cluster, had the folder until now
+		return g.elsewhere(was)
+	}
 	done, err := g.copy(ctx, from)
 	if err != nil {
 		return fmt.Errorf("not moved: the single node may start again, and the same command begins again: %w", err)
@@ -218,21 +228,41 @@ func (g *growing) run() error {
 	return g.finish(done)
 }
 
-// cancel removes the unfinished copy and the mark of the folder.
+// copied reports whether all was copied into the cluster and compared, and only
+// finishing is left.
+func (g *growing) copied(state restore.State, was *moved) bool {
+	return was != nil && state.Restoring == g.to.id && state.Created.Equal(was.Log)
+}
+
+// elsewhere says that another cluster has the data, and may serve it.
+func (g *growing) elsewhere(was *moved) error {
+	return fmt.Errorf("%w: %s: %s (the cluster of %s does not have it)", embed.ErrMoved, g.folder(), was.to, g.Config)
+}
+
+// cancel removes the mark of the folder, and then the unfinished copy: while the mark is
+// there, only that copy may become the cluster's log.
 func (g *growing) cancel() error {
 	state, err := restore.Look(g.p.Ctx, g.to.nc)
+	if err != nil {
+		return err
+	}
+	was, err := g.marked()
 	switch {
 	case err != nil:
 		return err
-	case state.Log():
+	case state.Log() && (was == nil || state.Created.Equal(was.Log)):
 		return fmt.Errorf("cluster %s has a log, and may have records that %s lacks: to go back, restore a backup of the cluster into an empty folder", g.cluster, g.From)
-	case state.Restoring != "":
+	case g.copied(state, was):
+		if err := embed.SetMoved(g.folder(), nil); err != nil {
+			return err
+		}
+	case was != nil:
+		return g.elsewhere(was)
+	}
+	if state.Restoring != "" {
 		if err := restore.Discard(g.p.Ctx, g.to.nc, g.to.id); err != nil {
 			return err
 		}
-	}
-	if err := embed.SetMoved(g.folder(), nil); err != nil {
-		return err
 	}
 	_, err = fmt.Fprintf(g.p.Stdout, "nothing has moved: the single node may start again on %s\n", g.From)
 	return err
