@@ -325,7 +325,7 @@ nats: {user: u, password: p, websocket: {listen: %q, cert: %q, key: %q}}
 	}
 	n := d.Nodes[0]
 	return &trial{job, []fault{
-		{"a certificate ends in two days", func() error { return writeCertificate(cert, key, 48*time.Hour) }, []string{"HelixdCertificateEnds"}},
+		{"a certificate expires in two days", func() error { return writeCertificate(cert, key, 48*time.Hour) }, []string{"HelixdCertificateExpires"}},
 		{"a tenant uses 19 of its 20 sessions", func() error {
 			for range 19 {
 				if err := w.begin(n, "red", "quick"); err != nil {
@@ -410,7 +410,7 @@ func (w *world) made() *trial {
 		{"a clock differs, the list can't be read, and nobody drives a session (made samples)", func() error {
 			broken.Store(time.Now().Unix())
 			return nil
-		}, []string{"HelixdClocksDiffer", "HelixdListIsNotLookedThrough", "HelixdRunsWaitForANode"}},
+		}, []string{"HelixdClocksDiffer", "HelixdWorkListUnreadable", "HelixdRunsWaitForANode"}},
 	}}
 }
 

@@ -127,7 +127,7 @@ func TestLookCertificates(t *testing.T) {
 	require.Len(t, all, 2)
 	require.WithinDuration(t, time.Now().Add(lasts), all[0].Ends, time.Minute)
 	require.Len(t, found, 2)
-	require.Regexp(t, `^tls\.cert ends on `, found[0].Found)
+	require.Regexp(t, `^tls\.cert expires on `, found[0].Found)
 	require.True(t, found[0].Problem)
 	require.Regexp(t, `^tls\.clientCA: open .*no such file`, found[1].Found)
 	_, found = lookCertificates(c, time.Now())

@@ -117,7 +117,7 @@ func TestDoctorOnADegradedDaemon(t *testing.T) {
 		Ready: true, Durability: "replicated×3", Backend: "jetstream", Replicas: &eventlog.Replicas{Wanted: 3, Present: 3, Lag: 20_000},
 		ReadModels: &readmodel.Fresh{Current: true, Parked: 1},
 		Degraded: []api.Degradation{
-			{Check: "certificates", Target: "c.pem", Found: "tls.cert ends on 2026-12-01", Advice: "renew c.pem"},
+			{Check: "certificates", Target: "c.pem", Found: "tls.cert expires on 2026-12-01", Advice: "renew c.pem"},
 			{Check: "quotas", Target: "red", Found: "the tenant red uses 95 % of its limit sessions", Advice: "raise tenants.red.sessions"},
 			{Check: "disk", Problem: true, Target: "/data", Found: "0.1 GiB are free", Advice: "make room"},
 			{Check: "replicas", Found: "a replica is 20000 operations behind", Advice: "look again"},
@@ -128,7 +128,7 @@ func TestDoctorOnADegradedDaemon(t *testing.T) {
 	out, err := doctorText(t, t.Context(), time.Now, "--server", clitest.Ready(t, 200, r))
 	require.ErrorIs(t, err, errProblems)
 	for _, want := range []string{
-		"warning  certificates tls.cert ends on 2026-12-01\n                      -> renew c.pem\n", "warning  quotas       the tenant red uses 95 %",
+		"warning  certificates tls.cert expires on 2026-12-01\n                      -> renew c.pem\n", "warning  quotas       the tenant red uses 95 %",
 		"problem  disk         0.1 GiB are free\n", "warning  replicas     a replica is 20000 operations behind\n", "warning  clock        the clocks are 5s apart\n",
 		"warnings: 5, problems: 1\n",
 	} {
@@ -162,10 +162,10 @@ func TestDoctorOnCertificates(t *testing.T) {
 		return certFile, keyFile
 	}
 	for want, ends := range map[string]time.Duration{
-		"ok       certificates files: 1, the first ends on ": 60 * 24 * time.Hour,
-		"warning  certificates tls.cert ends on ":            10 * 24 * time.Hour,
-		"problem  certificates tls.cert ends on ":            24 * time.Hour,
-		"problem  certificates tls.cert has ended on ":       -time.Hour,
+		"ok       certificates files: 1, the first expires on ": 60 * 24 * time.Hour,
+		"warning  certificates tls.cert expires on ":            10 * 24 * time.Hour,
+		"problem  certificates tls.cert expires on ":            24 * time.Hour,
+		"problem  certificates tls.cert expired on ":            -time.Hour,
 	} {
 		certFile, keyFile := cert(ends)
 		path := clitest.Config(t, fmt.Sprintf("auth: {tokens: [{token: hunter2}]}\ntls: {cert: %q, key: %q}\n", certFile, keyFile))

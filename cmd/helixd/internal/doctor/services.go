@@ -39,7 +39,7 @@ func (d *exam) certificates() {
 		}
 	}
 	if len(all) > 0 && well == len(all) {
-		d.OK(checkCertificates, "files: %d, the first ends on %s", len(all), first.UTC().Format(time.DateOnly))
+		d.OK(checkCertificates, "files: %d, the first expires on %s", len(all), first.UTC().Format(time.DateOnly))
 	}
 }
 

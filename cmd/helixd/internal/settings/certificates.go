@@ -76,9 +76,9 @@ func (c Certificate) Finding(now time.Time) (found string, problem bool) {
 	case c.Err != nil:
 		return c.Key + ": " + c.Err.Error(), true
 	case left <= 0:
-		return c.Key + " has ended on " + c.Ends.UTC().Format(time.DateOnly), true
+		return c.Key + " expired on " + c.Ends.UTC().Format(time.DateOnly), true
 	case left < CertificateWarning:
-		return c.Key + " ends on " + c.Ends.UTC().Format(time.DateOnly), left < CertificateProblem
+		return c.Key + " expires on " + c.Ends.UTC().Format(time.DateOnly), left < CertificateProblem
 	}
 	return "", false
 }
