@@ -1,12 +1,17 @@
 package main
 
 import (
+	"archive/tar"
+	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +73,57 @@ func TestPackagedConfig(t *testing.T) {
 	require.True(t, c.Auth.Configured())
 	require.Equal(t, "0.0.0.0:8080", c.Listen)
 	require.Equal(t, "/data", c.DataDir)
+}
+
+// TestImage packs an image without Docker: its configuration has what the Dockerfile defines, also the health
+// check.
+func TestImage(t *testing.T) {
+	for _, needed := range []string{"/etc/ssl/certs/ca-certificates.crt", "/usr/bin/bash"} {
+		if _, err := os.Stat(needed); err != nil || runtime.GOOS != "linux" {
+			t.Skipf("packaging/oci needs Linux and %s", needed)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "image.tar")
+	out, err := exec.CommandContext(t.Context(), "packaging/oci", "packaging/helix.yaml", "amd64", "v1.0.0", file).CombinedOutput() // any file as the program
+	require.NoError(t, err, "%s", out)
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	contents := map[string][]byte{}
+	for r := tar.NewReader(f); ; {
+		header, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		contents[header.Name], err = io.ReadAll(r)
+		require.NoError(t, err)
+	}
+	var manifest []struct{ Config string }
+	require.NoError(t, json.Unmarshal(contents["manifest.json"], &manifest))
+	var image struct {
+		Config struct {
+			User, StopSignal string
+			Cmd              []string
+			Healthcheck      struct {
+				Test                           []string
+				Interval, Timeout, StartPeriod time.Duration
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(contents[manifest[0].Config], &image))
+	require.Equal(t, "65532:65532", image.Config.User)
+	require.Equal(t, "SIGTERM", image.Config.StopSignal)
+	require.Equal(t, []string{"serve", "--config", "/etc/helixd/helix.yaml"}, image.Config.Cmd)
+	health := image.Config.Healthcheck
+	require.Equal(t, []string{"CMD", "/usr/bin/helixd", "healthy"}, health.Test)
+	dockerfile, err := os.ReadFile("packaging/Dockerfile")
+	require.NoError(t, err)
+	options := regexp.MustCompile(`HEALTHCHECK --interval=(\S+) --timeout=(\S+) --start-period=(\S+) `).FindStringSubmatch(string(dockerfile))
+	require.Len(t, options, 4)
+	for i, got := range []time.Duration{health.Interval, health.Timeout, health.StartPeriod} {
+		want, err := time.ParseDuration(options[i+1])
+		require.NoError(t, err)
+		require.Equal(t, want, got, options[i+1])
+	}
 }
