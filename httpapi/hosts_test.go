@@ -100,3 +100,34 @@ func TestPublicRoutes(t *testing.T) {
 	require.Contains(t, open.get("/readyz").body, `"version":"v-test"`)
 	open.get("/sessions").failed(t, 401, api.CodeUnauthorized)
 }
+
+// TestDegradedIsForOperators: what /readyz lists as degraded names other tenants, servers and files.
+func TestDegradedIsForOperators(t *testing.T) {
+	t.Parallel()
+	all := []string{"*"}
+	with := func(o *httpapi.Options) {
+		tokens := []auth.Token{
+			{Token: "operator", Operations: []string{"status"}, Sessions: all},
+			{Token: "red", Operations: all, Sessions: all, Tenant: "red"},
+			{Token: "ann", Operations: all, Sessions: all, User: "ann"},
+			{Token: "some", Operations: all, Sessions: []string{"a-*"}},
+		}
+		o.Auth, o.Identify = auth.BearerTokens(tokens), auth.TokenCallers(tokens)
+		o.Degraded = func() []api.Degradation { return []api.Degradation{{Check: "quotas", Target: "blue"}} }
+	}
+	closed := newAPIOn(t, memory.New(), nil, with)
+	open := newAPIOn(t, memory.New(), nil, with, func(o *httpapi.Options) { o.Public = httpapi.PublicRoutes() })
+	for _, a := range []*testAPI{closed, open} {
+		require.Contains(t, a.get("/readyz", bearer("operator")...).body, "blue")
+		for _, token := range []string{"red", "ann", "some"} {
+			got := a.get("/readyz", bearer(token)...)
+			require.Contains(t, got.body, "v-test", token)
+			require.NotContains(t, got.body, "blue", token)
+		}
+		for _, headers := range [][]string{nil, bearer("wrong")} {
+			got := a.get("/readyz", headers...)
+			require.Equal(t, 200, got.status)
+			require.NotContains(t, got.body, "blue")
+		}
+	}
+}

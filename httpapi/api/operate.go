@@ -25,7 +25,7 @@ type Readiness struct {
 	// ReadModels says how far listings are after the log. A lag does not count for Ready.
 	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
 	// Degraded is what is not well with the node or its cluster, as of the last few seconds. It
-	// does not count for Ready.
+	// does not count for Ready. A caller needs the operation status on all sessions, and no user or tenant.
 	Degraded []Degradation `json:"degraded,omitempty"`
 }
 

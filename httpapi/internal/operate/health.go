@@ -26,7 +26,8 @@ func (s *Routes) Healthz(w http.ResponseWriter, r *web.Request) error {
 }
 
 // Readyz answers GET /readyz, with 503 if the log does not answer in time or
-// takes no appends, or the server drains or is closing.
+// takes no appends, or the server drains or is closing. Degraded is for callers that have the
+// operation status on all sessions, even if the route is public.
 func (s *Routes) Readyz(w http.ResponseWriter, r *web.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -60,7 +61,8 @@ func (s *Routes) Readyz(w http.ResponseWriter, r *web.Request) error {
 		fresh := web.Shown(s.ReadModels.Fresh(ctx))
 		answer.ReadModels = &fresh
 	}
-	if s.Degraded != nil {
+	// It names other tenants, servers and files.
+	if s.Degraded != nil && r.Allow(auth.OpStatus, auth.AllSessions) == nil {
 		answer.Degraded = s.Degraded()
 	}
 	return r.Respond(w, status, answer)

@@ -30,7 +30,7 @@ type Routes struct {
 	// ReadModels, if there are any, know which sessions have expired.
 	ReadModels readmodel.Models
 	Version    string
-	// PublicReady: everybody may read all of what GET /readyz says.
+	// PublicReady: everybody may read what GET /readyz says, apart from Degraded.
 	PublicReady bool
 	// Degraded returns what is not well, without asking anybody; nil: not known.
 	Degraded func() []api.Degradation
