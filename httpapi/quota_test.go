@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -304,12 +305,34 @@ func TestDayOfATenant(t *testing.T) {
 	a.get("/sessions/s/usage", bearer("lead")...).decode(t, &usage)
 	require.Equal(t, &api.Budget{TokensPerDay: 100, Tokens: 100}, usage.Budget)
 	usage = api.UsagePage{}
+	a.get("/sessions/s/usage?offset=1", bearer("lead")...).decode(t, &usage)
+	require.Nil(t, usage.Budget, "the first page has it")
 	a.get("/sessions/s/usage", bearer("ann")...).decode(t, &usage)
 	require.Nil(t, usage.Budget, "it is of all users of the tenant")
 	a.produce("s2", "x", "ann").appended(t)
 	require.Equal(t, 200, start("blue", "bob").status)
 	a.get("/sessions/blue/usage", bearer("plain")...).decode(t, &usage)
 	require.Nil(t, usage.Budget, "the tenant has no budget")
+}
+
+// noDays is a store of days that can't be read.
+type noDays struct{ quota.Memory }
+
+func (*noDays) Load(context.Context, string) ([]byte, uint64, error) {
+	return nil, 0, errors.New("no leader")
+}
+
+// The usage of a session needs no store of days, which may be out of reach.
+func TestUsageWithoutTheTenantsDay(t *testing.T) {
+	t.Parallel()
+	a := newAPIOn(t, memory.New(), nil, withUsers, func(o *httpapi.Options) {
+		o.Quota = quota.New(dayOf(100), nil, new(noDays))
+	})
+	a.finishedOf("ann", "s")
+	var usage api.UsagePage
+	a.get("/sessions/s/usage", bearer("plain")...).decode(t, &usage)
+	require.Nil(t, usage.Budget)
+	require.Contains(t, a.logs.String(), "no leader")
 }
 
 // newDay serves a tenant red with a budget of tokens a day, whose limits can be

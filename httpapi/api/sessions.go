@@ -67,7 +67,8 @@ type UsagePage struct {
 	// entries then. The sums stay.
 	Floor uint64 `json:"floor,omitempty"`
 	// Budget is the day's budget of the session's tenant, if it has one. Callers that act
-	// for one user don't see it: it is of all users together.
+	// for one user don't see it: it is of all users together. Only the first page has it, and
+	// only if what the tenant has spent can be read.
 	Budget *Budget `json:"budget,omitempty"`
 }
 

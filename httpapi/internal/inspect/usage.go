@@ -39,25 +39,26 @@ func (s *Routes) Usage(w http.ResponseWriter, r *web.Request) error {
 		}
 		found.Total++
 	}
-	if found.Budget, err = s.budget(r, t.Tenant); err != nil {
-		return err
+	if p.Offset == 0 {
+		found.Budget = s.budget(r, t.Tenant)
 	}
 	found.HasMore = p.Offset+len(found.Items) < found.Total
 	return r.OK(w, found)
 }
 
 // budget returns what a tenant may spend today and has spent, nil if it has no limit or
-// the caller acts for one of its users.
-func (s *Routes) budget(r *web.Request, tenant string) (*api.Budget, error) {
+// the caller acts for one of its users, or if what it has spent can't be read now.
+func (s *Routes) budget(r *web.Request, tenant string) *api.Budget {
 	limits := s.quota.Of(tenant)
 	if limits.TokensPerDay == 0 && limits.USDPerDay == 0 || auth.CallerOf(r.Context()).User != "" {
-		return nil, nil
+		return nil
 	}
 	spent, reserved, err := s.quota.Spent(r.Context(), tenant)
 	if err != nil {
-		return nil, err
+		s.logger.WarnContext(r.Context(), "the answer lacks the tenant's budget", "tenant", tenant, "error", err)
+		return nil
 	}
 	return &api.Budget{
 		TokensPerDay: limits.TokensPerDay, USDPerDay: limits.USDPerDay, Tokens: spent.Tokens + reserved.Tokens, USD: spent.USD + reserved.USD,
-	}, nil
+	}
 }
