@@ -393,6 +393,27 @@ func (g *groupSync) syncAll(lists [][]string) error {
 	return errors.Join(errs...)
 }
 
+// syncFolder syncs everything below a folder.
+func (g *groupSync) syncFolder(ctx context.Context, dir string) error {
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed just now
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !e.IsDir() && !e.Type().IsRegular():
+			return nil
+		}
+		return g.syncOne(path)
+	})
+	if err != nil {
+		return fmt.Errorf("embed: sync: %w", err)
+	}
+	return nil
+}
+
 func (g *groupSync) syncOne(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

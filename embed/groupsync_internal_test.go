@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/helixd/helixd/embed/internal/blocks"
 	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/nats-io/nats.go"
@@ -100,6 +101,56 @@ func (p *plug) pull(t *testing.T) {
 		}
 		return os.Remove(path)
 	}))
+}
+
+// TestSyncAll: a server that syncs by interval loses nothing after SyncAll, nor after Stop.
+func TestSyncAll(t *testing.T) {
+	t.Parallel()
+	for name, sync := range map[string]func(*testing.T, *Server){
+		"SyncAll": func(t *testing.T, s *Server) { require.NoError(t, s.SyncAll(t.Context())) },
+		"Stop":    func(_ *testing.T, s *Server) { s.Stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Start(t.Context(), Options{DataDir: t.TempDir(), SyncInterval: time.Hour})
+			require.NoError(t, err)
+			t.Cleanup(s.Stop)
+			p := &plug{from: s.opts.DataDir, to: t.TempDir(), entries: map[string]bool{}}
+			s.fsync = p.sync
+			makeStream(t, connected(t, s), "S")
+			_, err = connected(t, s).Publish(t.Context(), "S.a", []byte("x"))
+			require.NoError(t, err)
+			sync(t, s)
+			p.pull(t)
+			s.fsync = (*os.File).Sync
+
+			again, err := Start(t.Context(), Options{DataDir: p.to})
+			require.NoError(t, err)
+			t.Cleanup(again.Stop)
+			stream, err := connected(t, again).Stream(t.Context(), "S")
+			require.NoError(t, err)
+			require.EqualValues(t, 1, stream.CachedInfo().State.Msgs)
+			for _, file := range []string{"meta.inf", "meta.sum"} {
+				require.FileExists(t, filepath.Join(p.to, "jetstream", blocks.Account, "streams", "S", file))
+			}
+		})
+	}
+	s, err := Start(t.Context(), Options{DataDir: t.TempDir(), SyncInterval: time.Hour})
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	s.fsync = func(*os.File) error { return syscall.EIO }
+	require.ErrorIs(t, s.SyncAll(t.Context()), syscall.EIO)
+	s.fsync = (*os.File).Sync
+}
+
+func connected(t *testing.T, s *Server) natsjs.JetStream {
+	t.Helper()
+	nc, err := s.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	return js
 }
 
 // TestAPowerLossKeepsWhatWasSynced: what Sync has returned for is there after the machine has

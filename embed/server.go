@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Server struct {
 
 	grouped bool // Options.groupSync
 	staging *staging
+	fsync   func(*os.File) error // of SyncAll
 
 	scrubbing sync.Mutex // held while a block is overwritten
 	stopped   bool       // guarded by scrubbing
@@ -50,7 +52,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
 	}
-	s := &Server{unlock: unlock, staging: newStaging(o.DataDir)}
+	s := &Server{unlock: unlock, staging: newStaging(o.DataDir), fsync: (*os.File).Sync}
 	if err := s.begin(ctx, o); err != nil {
 		s.Stop()
 		return nil, err
@@ -219,6 +221,14 @@ func (s *Server) SyncStreams(ctx context.Context, streams ...string) error {
 	return s.group.syncStreams(ctx, streams)
 }
 
+// SyncAll returns when everything in the data folder is on the disk: also the logs by which
+// the servers of a cluster agree, and settings. It opens each file of the folder.
+func (s *Server) SyncAll(ctx context.Context) error {
+	g := newGroupSync(s.opts.DataDir)
+	g.sync = s.fsync
+	return g.syncFolder(ctx, s.opts.DataDir)
+}
+
 // Interest returns how many subscriptions a message on a subject reaches, those of
 // clients from outside included.
 func (s *Server) Interest(subject string) int {
@@ -241,6 +251,11 @@ func (s *Server) Stop() {
 		s.scrubbing.Unlock()
 		if i := s.instance(); i != nil {
 			i.end()
+		}
+		if s.group == nil && s.opts.SyncInterval > 0 { // nats-server does not sync when it stops
+			if err := s.SyncAll(context.Background()); err != nil && s.opts.Logger != nil {
+				s.opts.Logger.Error("the last messages may not be on the disk", slog.Any("error", err))
+			}
 		}
 		if s.group != nil {
 			// Messages for which no caller has waited: with a sync of each message they would be there.

@@ -23,6 +23,7 @@ import (
 // restoring is where a backup goes.
 type restoring struct {
 	nc       *nats.Conn
+	srv      *embed.Server // nil: it is an outside deployment
 	replicas int
 	id       string        // of the restore, which can begin again; empty: it can't
 	patience time.Duration // for the streams to be created; 0: no limit
@@ -51,7 +52,7 @@ func fill(ctx context.Context, o embed.Options, replicas int) (*restoring, error
 		srv.Stop()
 		return nil, err
 	}
-	return &restoring{nc: nc, replicas: replicas, closers: []func(){srv.Stop, nc.Close}}, nil
+	return &restoring{nc: nc, srv: srv, replicas: replicas, closers: []func(){srv.Stop, nc.Close}}, nil
 }
 
 // joinToFill starts a server of a cluster of embedded servers to restore into, and removes
