@@ -41,6 +41,8 @@ var (
 	ErrSessionExists = errors.New("agentloop: session exists")
 	// ErrWorkspaceRemains: files of a session's workspaces can't be removed.
 	ErrWorkspaceRemains = errors.New("agentloop: files of the session's workspaces can't be removed")
+	// ErrWorkspaceTimeout: the provider of the session's workspace did not answer in time.
+	ErrWorkspaceTimeout = errors.New("agentloop: the session's workspace did not answer in time")
 	// ErrStopping: the loop is being stopped.
 	ErrStopping = errors.New("agentloop: stopping")
 )

@@ -146,6 +146,7 @@ var failures = []failure{
 	}), 500, api.CodeWorkspaceWiring},
 	{is(inspect.ErrNoFolder, "the session's workspace has no such folder", nil), 404, api.CodeNotFound},
 	{is(workspace.ErrElsewhere, "the session's files are on another node: ask that", nil), 503, api.CodeUnavailable},
+	{is(agentloop.ErrWorkspaceTimeout, "the session's files did not answer in time", nil), 503, api.CodeUnavailable},
 	{is(agentloop.ErrWorkspaceRemains, "some of the session's files could not be removed yet, so nothing else was: delete it again", nil), 503, api.CodeUnavailable},
 
 	{is(agentloop.ErrStopping, "the server is stopping", nil), 503, api.CodeUnavailable},

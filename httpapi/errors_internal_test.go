@@ -84,6 +84,7 @@ func TestErrorTable(t *testing.T) {
 		{eventlog.ErrIncomplete, 500, "INTERNAL_ERROR", nil},
 		{eventlog.ErrSuperseded, 500, "INTERNAL_ERROR", nil},
 		{context.DeadlineExceeded, 503, "UNAVAILABLE", nil},
+		{fmt.Errorf("%w: %w", agentloop.ErrWorkspaceTimeout, context.DeadlineExceeded), 503, "UNAVAILABLE", nil},
 		{web.ErrPanicked, 500, "INTERNAL_ERROR", nil},
 		{errors.New("anything"), 500, "INTERNAL_ERROR", nil},
 	} {
@@ -97,4 +98,6 @@ func TestErrorTable(t *testing.T) {
 			require.NotContains(t, body.Error, ":", "no internal prefixes: %q", body.Error)
 		}
 	}
+	_, body := describe(fmt.Errorf("%w: %w", agentloop.ErrWorkspaceTimeout, context.DeadlineExceeded))
+	require.Equal(t, "the session's files did not answer in time", body.Error)
 }

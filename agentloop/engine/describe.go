@@ -73,7 +73,7 @@ func (l *Loop) DescribeWorkspace(ctx context.Context, session string) (Workspace
 // more. The folder is a name that workspace.CheckName accepts; "." is all of the workspace.
 //
 // Errors: eventlog.ErrSessionNotFound, a *agentloop.WorkspaceWiringError,
-// workspace.ErrElsewhere, fs.ErrNotExist, workspace.ErrNotFolder, and what the log and the
+// agentloop.ErrWorkspaceTimeout, workspace.ErrElsewhere, fs.ErrNotExist, workspace.ErrNotFolder, and what the log and the
 // provider return.
 func (l *Loop) ListFiles(ctx context.Context, session, folder string) (entries []workspace.Entry, truncated bool, err error) {
 	t, err := l.states.Head(ctx, session)

@@ -18,7 +18,7 @@ import (
 type Files struct {
 	Providers plan.Providers
 	Logger    *slog.Logger
-	Metrics   *metrics.Metrics // nil: nothing is measured
+	Metrics   *metrics.Metrics
 
 	locks sharedlock.Table // of workspaces that are in use, by session
 }

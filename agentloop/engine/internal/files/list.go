@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -11,7 +12,8 @@ import (
 
 // List returns the content of a folder of a session's workspace as it is now, with that of
 // its folders. It is empty if the workspace was not opened yet, or is gone. A run may use
-// the workspace at the same time and does not wait.
+// the workspace at the same time and does not wait. Errors: agentloop.ErrWorkspaceTimeout, and
+// what the provider returns.
 func (f *Files) List(ctx context.Context, of workspace.Session, w *projector.Workspace, folder string) (entries []workspace.Entry, truncated bool, err error) {
 	if w == nil || w.Ref == nil || w.Status == projector.WorkspaceGone {
 		return nil, false, nil
@@ -36,6 +38,9 @@ func (f *Files) List(ctx context.Context, of workspace.Session, w *projector.Wor
 	})
 	if errors.Is(err, workspace.ErrGone) {
 		return nil, false, nil
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errWorkspaceTimeout) {
+		return nil, false, fmt.Errorf("%w: %w", agentloop.ErrWorkspaceTimeout, workspace.WithoutPath(err))
 	}
 	return entries, truncated, workspace.WithoutPath(err)
 }
