@@ -104,6 +104,8 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	revocations := revocationsOf(c, minter)
+	joined := d.notify.waiting(settings.OpenTimeout(c) + notifyMargin)
+	defer joined()
 	dial, durability, err := d.connect(ctx, c, openNATS, minter, revocations, log)
 	if err != nil {
 		return err
@@ -118,6 +120,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 			return err
 		}
 	}
+	joined()
 	ctx, cancel := context.WithTimeout(ctx, settings.OpenTimeout(c))
 	defer cancel()
 	measured := newMetrics(c.Metrics.Enabled)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // notifyMargin is what a start or a stop may take beyond its known limits
@@ -27,6 +29,7 @@ const notifyMargin = time.Minute
 type notifier struct {
 	conn     *net.UnixConn // nil: no service manager
 	watchdog time.Duration // 0: none
+	every    time.Duration // of waiting
 	log      *slog.Logger
 	stop     context.CancelFunc
 	ended    sync.WaitGroup
@@ -35,7 +38,7 @@ type notifier struct {
 // newNotifier reads the environment that systemd gives to a service of
 // Type=notify.
 func newNotifier(getenv func(string) string, log *slog.Logger) (*notifier, error) {
-	n := &notifier{log: log, stop: func() {}}
+	n := &notifier{log: log, every: joinNotice, stop: func() {}}
 	name := getenv("NOTIFY_SOCKET")
 	if name == "" {
 		return n, nil
@@ -58,6 +61,24 @@ func newNotifier(getenv func(string) string, log *slog.Logger) (*notifier, error
 // starting says that the start may take so long.
 func (n *notifier) starting(within time.Duration) {
 	n.say("STATUS=Starting", extend(within))
+}
+
+// waiting repeats starting until done is called: nothing limits how long other nodes take.
+func (n *notifier) waiting(within time.Duration) (done func()) {
+	if n == nil || n.conn == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for eventlog.Sleep(ctx, n.every) == nil {
+			n.starting(within)
+		}
+	})
+	return func() {
+		cancel()
+		ended.Wait()
+	}
 }
 
 // ready says that the daemon serves at a URL, and begins to call the watchdog.

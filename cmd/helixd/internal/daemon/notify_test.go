@@ -81,6 +81,25 @@ func TestNotify(t *testing.T) {
 	}
 }
 
+// TestNotifyWaits: while the daemon waits for other nodes, its start is extended.
+func TestNotifyWaits(t *testing.T) {
+	m := newManager(t, filepath.Join(t.TempDir(), "s"))
+	n := m.notifier()
+	n.every = time.Millisecond
+	done := n.waiting(2 * time.Second)
+	for range 3 {
+		require.Equal(t, "STATUS=Starting\nEXTEND_TIMEOUT_USEC=2000000", m.next())
+	}
+	done()
+	n.ready("http://x")
+	require.Eventually(t, func() bool { return m.next() == "READY=1\nSTATUS=Serving http://x" }, time.Minute, time.Microsecond)
+	require.Empty(t, m.read(100*time.Millisecond), "it has ended")
+	done()
+
+	var none *notifier
+	none.waiting(time.Second)()
+}
+
 func TestNotifyNobody(t *testing.T) {
 	m := &manager{t: t}
 	n := m.notifier()

@@ -39,7 +39,7 @@ func (s ServeCommand) Run(p *flags.Process) error {
 	defer notify.close()
 	notify.starting(settings.OpenTimeout(c) + notifyMargin)
 	settings.LimitMemory()
-	d, err := (&Daemon{join: s.Join, replaces: s.Replace}).started(p.Ctx, c, agents, false, p.Log)
+	d, err := (&Daemon{join: s.Join, replaces: s.Replace, notify: notify}).started(p.Ctx, c, agents, false, p.Log)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,6 @@ func (s ServeCommand) Run(p *flags.Process) error {
 	p.Log.Info("helixd is ready", "http", d.URL, "nats", d.NATSURL, "websocket", d.webSocketURL, "durability", string(d.Info.Durability),
 		"agents", len(agents), "version", version.Current())
 	d.ShowBuild(p.Ctx, p.Stderr)
-	d.notify = notify
 	notify.ready(d.URL)
 	d.onClose(func() { notify.stopping(c.DrainTimeout + shutdownTimeout + notifyMargin) })
 	return d.Run(p.Ctx, hangups)
