@@ -56,7 +56,7 @@ func (b *bench) restart() error {
 		if err := deployment.Sleep(b.ctx, settled); err != nil {
 			return err
 		}
-		_, holder, err := b.claim(b.ctx, w, n, 0, "")
+		_, holder, err := b.of(walks, n)
 		if err != nil {
 			return err
 		}

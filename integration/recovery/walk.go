@@ -178,8 +178,19 @@ func (w *walk) around(sequence uint64) (before, behind, words sighting) {
 
 // claim finds the record by which another node than the first has claimed the
 // tree; its sequence is 0 if there is none.
-func (b *bench) claim(ctx context.Context, w *walk, at *deployment.Node, from uint64, first string) (found eventlog.Record, node string, err error) {
-	err = b.insist(func() error {
+func (b *bench) claim(ctx context.Context, w *walk, at *deployment.Node, from uint64, first string) (found eventlog.Record, err error) {
+	err = b.claims(ctx, w, at, from, func(r eventlog.Record, node string) bool {
+		if node != first {
+			found = r
+		}
+		return node == first
+	})
+	return found, err
+}
+
+// claims calls f with the records by which nodes have claimed the tree, until it says no.
+func (b *bench) claims(ctx context.Context, w *walk, at *deployment.Node, from uint64, f func(r eventlog.Record, node string) bool) error {
+	return b.insist(func() error {
 		for r, err := range at.API.Records(ctx, w.session, client.RecordRange{From: from, Dead: true}) {
 			if err != nil {
 				return err
@@ -187,19 +198,14 @@ func (b *bench) claim(ctx context.Context, w *walk, at *deployment.Node, from ui
 			if r.Type != (*eventlog.RunClaimed)(nil).Type() {
 				continue
 			}
-			f, err := r.Fact()
+			claimed, err := r.Fact()
 			if err != nil {
 				return err
 			}
-			if node = f.(*eventlog.RunClaimed).Node; node != first {
-				found = r
+			if !f(r, claimed.(*eventlog.RunClaimed).Node) {
 				return nil
 			}
 		}
 		return nil
 	})
-	if found.Sequence == 0 {
-		node = ""
-	}
-	return found, node, err
 }
