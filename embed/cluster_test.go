@@ -164,6 +164,38 @@ func TestClusterOutlivesAServer(t *testing.T) {
 	requireMessages(t, servers[2], append(want, "without another")...)
 }
 
+// TestRemoveServer: a server that runs stays, a name that the cluster does not have is no
+// success, and a server that is gone is removed.
+func TestRemoveServer(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	nodes := clusterOf(t, 3)
+	for i := range nodes {
+		nodes[i] = embed.WithRemoveAsk(nodes[i], 200*time.Millisecond)
+	}
+	servers := startAll(t, nodes...)
+	replicated(t, servers[0])
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := servers[0].RemoveServer(ctx, "n2")
+	require.EqualError(t, err, "embed: remove server: n2 runs: stop it first")
+	_, err = servers[0].RemoveServer(ctx, "n0")
+	require.ErrorContains(t, err, "this one is n0 itself")
+	removed, err := servers[0].RemoveServer(ctx, "n9")
+	require.NoError(t, err)
+	require.False(t, removed)
+	publish(t, servers[0], "all are there")
+	requireWhole(t, servers[0])
+
+	servers[2].Stop()
+	removed, err = servers[0].RemoveServer(ctx, "n2")
+	require.NoError(t, err)
+	require.True(t, removed)
+	removed, err = servers[1].RemoveServer(ctx, "n2")
+	require.NoError(t, err)
+	require.False(t, removed, "it was removed before")
+}
+
 func TestWholeClusterComesBack(t *testing.T) {
 	t.Parallel()
 	nodes := clusterOf(t, 3)

@@ -34,6 +34,12 @@ func WithMaxUnread(o Options, most int) Options {
 	return o
 }
 
+// WithRemoveAsk returns options with which RemoveServer asks for a server for another time.
+func WithRemoveAsk(o Options, d time.Duration) Options {
+	o.removeAsk = d
+	return o
+}
+
 // Unread is what clients from outside leave unread now, in bytes.
 func (s *Server) Unread() (unread int) {
 	all, _ := s.instance().srv.Connz(&server.ConnzOptions{})

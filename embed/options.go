@@ -93,8 +93,9 @@ type Options struct {
 	// Logger takes the server's warnings and errors; nil: none.
 	Logger *slog.Logger
 
-	password  string // of userInside
-	maxUnread int    // bytes; 0: the default
+	password  string        // of userInside
+	maxUnread int           // bytes; 0: the default
+	removeAsk time.Duration // 0: the default
 }
 
 // groupSync reports whether callers have to wait for the disk themselves, if the options
@@ -135,6 +136,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
 	o.maxUnread = cmp.Or(o.maxUnread, maxUnread)
+	o.removeAsk = cmp.Or(o.removeAsk, removeAsk)
 	if o.Cluster != nil {
 		c := *o.Cluster
 		c.Name = cmp.Or(c.Name, DefaultCluster)

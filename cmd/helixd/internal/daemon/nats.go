@@ -53,10 +53,15 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 	}
 	d.onClose(srv.Stop)
 	if d.replaces != "" {
-		if err := srv.RemoveServer(ctx, d.replaces); err != nil {
+		removed, err := srv.RemoveServer(ctx, d.replaces)
+		switch {
+		case err != nil:
 			return nil, "", err
+		case removed:
+			log.Info("the cluster has no such server any more: others get its replicas", "server", d.replaces)
+		default:
+			log.Warn("--replace: the cluster has no such server: it was replaced before, or the name is another one", "server", d.replaces)
 		}
-		log.Info("the cluster has no such server any more: others get its replicas", "server", d.replaces)
 	}
 	d.server, d.refuses, d.sync, d.dropRevoked = srv, srv.Refuses, srv.Sync, srv.DropRevoked
 	d.NATSURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
