@@ -39,19 +39,21 @@ func (n *Node) HandsOver(agentType string) bool {
 
 // spread reports whether a tree should continue at another node, which is less busy and
 // which keep then wakes. A run whose request has hooks stays: they are this process's.
+// So does one that this node took from a node that lives, which an abort needs: no other node would.
 func (n *Node) spread(session, agentType string) bool {
 	if n.worklist == nil {
 		return false
 	}
 	n.mu.Lock()
-	run, driven, hooks := n.live[session], 0, n.requested[session] != nil
+	run, driven := n.live[session], 0
+	stays := run == nil || run.force || n.requested[session] != nil
 	for _, other := range n.live {
 		if other.to == "" {
 			driven++
 		}
 	}
 	n.mu.Unlock()
-	if run == nil || hooks {
+	if stays {
 		return false
 	}
 	to := n.worklist.Lighter(agentType, driven)

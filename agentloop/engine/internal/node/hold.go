@@ -53,7 +53,7 @@ func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err e
 		return drive.ErrHandedOver
 	case n.heldElsewhere(ctx, t, run):
 		return errHeld
-	case !offered && probation == nil && drive.MayMove(t) && n.spread(session, t.AgentType):
+	case !offered && probation == nil && drive.MayMove(t) && !decide.Aborting(&t.Session) && n.spread(session, t.AgentType):
 		return drive.ErrSpread
 	}
 	before := t.Claim
