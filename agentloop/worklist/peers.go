@@ -45,8 +45,9 @@ type peer struct {
 	agents  []string
 	heard   time.Time
 	leaving bool
-	driven  int  // trees, as far as known; -1: not
+	driven  int  // trees, as it said last; -1: not known
 	asked   bool // whether it lives; the answer is not there yet
+	handed  handed
 }
 
 // publish announces this node to all others.

@@ -58,6 +58,7 @@ func (l *Worklist) offer(trees []tree, now time.Time) {
 		default:
 			l.opts.Metrics.takesUp()
 			l.loop.Offer(t.session, m.Sequence, now.Sub(m.Time) >= l.opts.Patience)
+			l.sayLoad()
 		}
 	}
 }
