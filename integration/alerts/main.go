@@ -120,6 +120,9 @@ func (w *world) breakAll(trials []*trial) {
 		for _, f := range t.faults {
 			untried = slices.DeleteFunc(untried, func(name string) bool { return slices.Contains(f.fires, name) })
 		}
+		if t.leftOut {
+			continue
+		}
 		all.Go(func() {
 			for _, f := range t.faults {
 				w.monitor.forget(t.job, f.fires) // an earlier fault may have made them fire for a moment
