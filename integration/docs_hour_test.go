@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,7 +51,8 @@ func TestFirstHour(t *testing.T) {
 	chromium, err := exec.LookPath(chromium)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	for _, pattern := range []string{"helixd_*_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz", "helixd-client-*.tgz"} {
+	platform := runtime.GOOS + "_" + runtime.GOARCH
+	for _, pattern := range []string{"helixd_*_" + platform + ".tar.gz", "helixd-client-*.tgz"} {
 		files, err := filepath.Glob(filepath.Join(release, pattern))
 		require.NoError(t, err)
 		require.Len(t, files, 1, pattern)
@@ -67,7 +69,7 @@ func TestFirstHour(t *testing.T) {
 	for _, file := range firstHour {
 		text, err := os.ReadFile(filepath.Join(docsFolder, file))
 		require.NoError(t, err)
-		page, err := docs.Parse(filepath.Base(file), string(text))
+		page, err := docs.Parse(filepath.Base(file), strings.ReplaceAll(string(text), "linux_amd64", platform)) // the pages name one platform
 		require.NoError(t, err)
 		if !t.Run(page.Name, func(t *testing.T) { runPage(t, page, dir, isolated, env) }) {
 			return // the next pages use what this one has left
