@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +147,8 @@ func TestChart(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, scraped, "each node once")
+	require.Empty(t, container.Args, "the image's")
+	require.EqualValues(t, 7, *rendered(t, values{"secret": secrets, "nodes": 7}).set.Spec.Replicas, "five that lose one")
 	credentials := o.monitor.Spec.Endpoints[0].Authorization.Credentials
 	require.Equal(t, o.secret.Name, credentials.Name)
 	require.Contains(t, o.secret.StringData, credentials.Key)
@@ -157,7 +160,8 @@ func TestChartOfFiveNodes(t *testing.T) {
 		"secret": values{"existing": "mine"}, "nodes": 5, "replicas": 5, "partitions": 1, "hosts": []any{"helix.example"},
 		"imagePullSecrets": []any{values{"name": "pull"}}, "tls": values{"http": "http", "cluster": "cluster"},
 		"persistence":    values{"size": "1Gi", "storageClass": "fast"},
-		"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}},
+		"args":           []any{"--join"},
+		"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}, "ca": values{"secret": "authority"}},
 		"service":        values{"type": "LoadBalancer", "annotations": values{"a": "b"}}, "podAnnotations": values{"c": "d"},
 		"nodeSelector": values{"disk": "ssd"}, "tolerations": []any{values{"key": "k", "operator": "Exists"}},
 		"affinity": values{"nodeAffinity": values{}}, "image": values{"repository": "r/helixd", "tag": "v9"},
@@ -178,7 +182,12 @@ func TestChartOfFiveNodes(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{"http-tls": "http", "cluster-tls": "cluster"}, secretsOf)
+	require.Equal(t, append(slices.Clone(imageArgs), "--join"), container.Args)
 	require.Equal(t, "prometheus", o.monitor.Labels["release"])
+	authority := o.monitor.Spec.Endpoints[0].TLSConfig.CA.Secret
+	require.Equal(t, "authority ca.crt", authority.Name+" "+authority.Key)
+	public := rendered(t, values{"secret": secrets, "tls": values{"http": "http"}, "serviceMonitor": values{"enabled": true}})
+	require.Nil(t, public.monitor.Spec.Endpoints[0].TLSConfig.CA.Secret, "the system's root certificates")
 	require.Contains(t, o.config.Data["helix.yaml"], "nats://helixd-4.helixd-nodes:6222")
 	require.Contains(t, o.config.Data["helix.yaml"], "helix.example")
 }

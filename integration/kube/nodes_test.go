@@ -23,14 +23,16 @@ type node struct {
 	t    *testing.T
 	url  string
 	dir  string
+	data string // the folder of its volume
 	env  []string
+	args []string
 	logs *os.File
 	cmd  *exec.Cmd
 }
 
 func (n *node) start(program string) {
 	n.t.Helper()
-	n.cmd = exec.Command(program, "serve", "--config", filepath.Join(n.dir, "helix.yaml")) // as the image's CMD
+	n.cmd = exec.Command(program, n.args...)
 	n.cmd.Dir, n.cmd.Env, n.cmd.Stdout, n.cmd.Stderr = n.dir, n.env, n.logs, n.logs
 	require.NoError(n.t, n.cmd.Start())
 }
@@ -109,25 +111,42 @@ func TestNodes(t *testing.T) {
 		out, err := build.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	for name, of := range map[string]func(*testing.T) []settings{"chart": ofChart, "compose": ofCompose} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			nodes := start(t, program, of(t))
-			tryNodes(t, program, nodes)
-		})
-	}
+	t.Run("chart", func(t *testing.T) {
+		t.Parallel()
+		at := newPlace(t)
+		nodes := at.prepare(t, ofChart(t, nil))
+		tryNodes(t, program, nodes)
+		const lost = 1
+		nodes[lost].kill()
+		require.NoError(t, os.RemoveAll(nodes[lost].data))
+		args := []any{"--join", "--replace", "helixd-1"}
+		tryLostVolume(t, program, nodes, lost, at.prepare(t, ofChart(t, values{"nodes": 5, "args": args})))
+	})
+	t.Run("compose", func(t *testing.T) {
+		t.Parallel()
+		tryNodes(t, program, newPlace(t).prepare(t, ofCompose(t)))
+	})
 }
 
-// start prepares the nodes. Each test has a network of its own, below 127.
-func start(t *testing.T, program string, all []settings) (nodes []*node) {
+// place is where a test's nodes are: a folder, and a network of its own below 127.
+type place struct{ dir, network string }
+
+func newPlace(t *testing.T) place {
+	return place{t.TempDir(), "127." + strconv.Itoa(1+rand.IntN(250)) + "." + strconv.Itoa(1+rand.IntN(250))}
+}
+
+// prepare prepares nodes. Those of the same name have the same volume.
+func (p place) prepare(t *testing.T, all []settings) (nodes []*node) {
 	t.Helper()
-	require.Len(t, all, 3)
-	dir := t.TempDir()
-	onLoopback(all, "127."+strconv.Itoa(1+rand.IntN(250))+"."+strconv.Itoa(1+rand.IntN(250)), dir)
+	onLoopback(all, p.network, p.dir)
 	for _, s := range all {
-		n := &node{t: t, dir: filepath.Join(dir, s.name+".container")}
+		n := &node{t: t, dir: filepath.Join(p.dir, s.name+"."+strconv.Itoa(len(all))+".container"), data: s.env["HELIX_DATA_DIR"]}
 		require.NoError(t, os.Mkdir(n.dir, 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(n.dir, "helix.yaml"), []byte(s.config), 0o600))
+		file := filepath.Join(n.dir, "helix.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(s.config), 0o600))
+		for _, arg := range s.args {
+			n.args = append(n.args, strings.ReplaceAll(arg, configFile, file))
+		}
 		for key, value := range s.env {
 			n.env = append(n.env, key+"="+value)
 		}
@@ -179,4 +198,36 @@ func tryNodes(t *testing.T, program string, nodes []*node) {
 	again, lastAgain := nodes[0].text("s", 0, nil)
 	require.Equal(t, whole, again)
 	require.Equal(t, last, lastAgain)
+}
+
+// tryLostVolume does what clustering.md says about a lost volume: five are the pods after
+// the chart's values were changed. Two new nodes take the lost one's place, which can't
+// start with an empty volume.
+func tryLostVolume(t *testing.T, program string, three []*node, lost int, five []*node) {
+	whole, last := three[0].text("s", 0, nil)
+	for _, n := range five[3:] {
+		n.start(program)
+	}
+	again := five[lost]
+	again.start(program)
+	require.Error(t, again.cmd.Wait())
+	logs, err := os.ReadFile(again.logs.Name())
+	require.NoError(t, err)
+	require.Contains(t, string(logs), "--replace helixd-1: this is helixd-1 itself")
+	require.NoDirExists(t, filepath.Join(again.data, "jetstream"), "its server did not run")
+	for _, n := range five[3:] {
+		n.answers("/readyz", http.StatusOK)
+	}
+	require.Eventually(t, func() bool {
+		_, ready := five[4].do("GET", "/readyz", "")
+		return strings.Contains(ready, `"replicas":{"wanted":3,"present":3`) && !strings.Contains(ready, `"missing"`)
+	}, 2*time.Minute, 100*time.Millisecond, "the replicas of the lost node are copied")
+	for _, i := range []int{2, 0} { // Kubernetes restarts the others with the new settings
+		three[i].kill()
+		five[i].start(program)
+		five[i].answers("/readyz", http.StatusOK)
+		text, sequence := five[i].text("s", 0, nil)
+		require.Equal(t, whole, text)
+		require.Equal(t, last, sequence)
+	}
 }

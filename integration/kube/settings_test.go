@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,8 +18,14 @@ import (
 type settings struct {
 	name   string // the host name by which the others reach it
 	env    map[string]string
+	args   []string // of helixd
 	config string
 }
+
+// imageArgs are what a container runs that names nothing else, the image's CMD.
+var imageArgs = []string{"serve", "--config", configFile}
+
+const configFile = "/etc/helixd/helix.yaml"
 
 // agents are in the configuration of the nodes that are tried.
 const agents = `
@@ -28,13 +35,18 @@ agents:
 `
 
 // ofChart returns what Kubernetes makes of the chart for each pod.
-func ofChart(t *testing.T) (nodes []settings) {
+func ofChart(t *testing.T, more values) (nodes []settings) {
 	t.Helper()
-	o := rendered(t, values{"secret": secrets, "partitions": 1})
+	set := values{"secret": secrets, "partitions": 1}
+	maps.Copy(set, more)
+	o := rendered(t, set)
 	container := o.set.Spec.Template.Spec.Containers[0]
 	for i := range int(*o.set.Spec.Replicas) {
 		pod := fmt.Sprintf("%s-%d", o.set.Name, i)
-		n := settings{name: pod + "." + o.set.Spec.ServiceName, env: map[string]string{"HELIX_DATA_DIR": "/data"}, config: o.config.Data["helix.yaml"] + agents}
+		n := settings{name: pod + "." + o.set.Spec.ServiceName, env: map[string]string{"HELIX_DATA_DIR": "/data"}, args: imageArgs, config: o.config.Data["helix.yaml"] + agents}
+		if len(container.Args) > 0 {
+			n.args = container.Args
+		}
 		for key, value := range o.secret.StringData {
 			n.env[key] = value
 		}
@@ -63,7 +75,7 @@ func ofCompose(t *testing.T) (nodes []settings) {
 	volumes := map[string]bool{}
 	for _, name := range project.ServiceNames() {
 		service := project.Services[name]
-		n := settings{name: service.Hostname, env: map[string]string{
+		n := settings{name: service.Hostname, args: imageArgs, env: map[string]string{
 			"HELIX_DATA_DIR": "/data", "HELIX_LISTEN": "0.0.0.0:8080", // of the image
 			"HELIX_NATS_PARTITIONS": "1", // a cluster of 16 starts more slowly
 		}}

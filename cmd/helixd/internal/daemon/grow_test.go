@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -100,4 +103,14 @@ func TestAReloadHasTheLogGrow(t *testing.T) {
 	write("nats: {partitions: 5, listen: '127.0.0.1:0', user: u, password: p}\n")
 	require.Contains(t, reload(open, 409), "start a node once without nats.user")
 	require.True(t, partitions(open, 2))
+}
+
+// TestANodeDoesNotReplaceItself: a node of a lost one's name would vote with an empty data folder, so its
+// server does not run.
+func TestANodeDoesNotReplaceItself(t *testing.T) {
+	c := &config.Config{DataDir: t.TempDir()}
+	c.NATS.Name, c.NATS.Cluster.Listen = "n1", "127.0.0.1:0"
+	_, _, err := (&Daemon{join: true, replaces: "n1"}).connect(t.Context(), c, false, nil, nil, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "--replace n1: this is n1 itself")
+	require.NoDirExists(t, settings.ServerFolder(c.DataDir))
 }

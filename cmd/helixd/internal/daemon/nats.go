@@ -28,6 +28,9 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 	if d.replaces != "" && c.NATS.Cluster.Listen == "" {
 		return nil, "", errors.New("--replace: is for a cluster of embedded servers: set nats.cluster")
 	}
+	if d.replaces != "" && d.replaces == c.NATS.Name { // before its server runs, which would vote with an empty data folder
+		return nil, "", fmt.Errorf("--replace %s: this is %s itself: a replacement needs another nats.name and an empty data folder", d.replaces, d.replaces)
+	}
 	if c.NATS.URL != "" {
 		opts, err := settings.NATSOptions(c.NATS)
 		if err != nil {
