@@ -300,6 +300,15 @@ func (w *world) stalls() (*trial, error) {
 	w.load(n, "quick")
 	return &trial{job: job, faults: []fault{
 		{"the process stands still for 1.5 s again and again, as on a slow disk", func() error {
+			for i := range 8 { // without a pause, so that some appends are under way whenever it stands still
+				w.wg.Go(func() {
+					for w.ctx.Err() == nil {
+						if w.chunk(n, "", fmt.Sprint("steady-", i), someText) != nil {
+							_ = deployment.Sleep(w.ctx, 100*time.Millisecond)
+						}
+					}
+				})
+			}
 			w.wg.Go(func() {
 				defer n.Signal(syscall.SIGCONT)
 				for w.ctx.Err() == nil {
