@@ -24,7 +24,7 @@ func (silent) Resolve(ctx context.Context, _ workspace.Session, _ json.RawMessag
 	return nil, ctx.Err()
 }
 
-// A provider that does not answer is told apart from a caller that does not wait.
+// A provider that does not answer and a caller that does not wait are different errors.
 func TestListOfASilentProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &Files{Metrics: metrics.New(nil), Providers: map[string]workspace.Provider{"silent": silent{}}}
