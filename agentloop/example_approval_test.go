@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -54,7 +54,7 @@ func ExampleTool_requireApproval() {
 
 	// Hours later somebody says yes; a further run takes that up.
 	answer, err := loop.Submit(ctx, engine.Submission{
-		SessionID: "ada", ToolCallID: "rent", Kind: eventlog.SubmitApproval, Approved: true,
+		SessionID: "ada", ToolCallID: "rent", Kind: fact.SubmitApproval, Approved: true,
 	})
 	if err != nil {
 		panic(err)

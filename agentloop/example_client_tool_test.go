@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -43,7 +43,7 @@ func ExampleTool_client() {
 	}
 	fmt.Println(result.Status, result.Suspended.ToolCallIDs)
 
-	answer := engine.Submission{SessionID: "ada", ToolCallID: "ask", Kind: eventlog.SubmitClientResult}
+	answer := engine.Submission{SessionID: "ada", ToolCallID: "ask", Kind: fact.SubmitClientResult}
 	answer.Result = json.RawMessage(`"Rome"`)
 	_, err = loop.Submit(ctx, answer)
 	fmt.Println(err)

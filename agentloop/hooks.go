@@ -7,6 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -107,14 +108,14 @@ type (
 	// AgentSuspendedPayload is what OnAgentSuspended gets.
 	AgentSuspendedPayload struct {
 		Reason      string // ReasonClientTool, ReasonAwaitingChildren or ReasonInterrupted
-		Status      eventlog.RunStatus
+		Status      fact.RunStatus
 		ToolCallIDs []string // calls that wait for a person
 		Children    []string // sessions that are waited for
 	}
 	// AgentResumedPayload is what OnAgentResumed gets.
 	AgentResumedPayload struct {
 		Reason string // why it was suspended; empty after a completed turn
-		Mode   eventlog.RunMode
+		Mode   fact.RunMode
 	}
 	// BeforeLLMCallPayload is what BeforeLLMCall gets.
 	BeforeLLMCallPayload struct {
@@ -128,9 +129,9 @@ type (
 		StepID     string
 		Step       int
 		Model      string
-		Parts      []eventlog.TurnPart
-		StopReason eventlog.StopReason
-		Usage      eventlog.TokenUsage
+		Parts      []fact.TurnPart
+		StopReason fact.StopReason
+		Usage      fact.TokenUsage
 		Error      *projector.ModelFailure
 		DurationMs int64
 	}

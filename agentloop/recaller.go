@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Limits of what an agent is reminded of in one turn.
@@ -27,7 +27,7 @@ type Recaller interface {
 	// Recall returns the memories that fit, best first. An error is recorded,
 	// and the turn continues without. ctx ends after RecallTimeout, and when the
 	// loop is stopped, which waits until Recall has returned.
-	Recall(ctx context.Context, req RecallRequest) ([]eventlog.RecalledMemory, error)
+	Recall(ctx context.Context, req RecallRequest) ([]fact.RecalledMemory, error)
 }
 
 // RecallRequest is a turn that begins.

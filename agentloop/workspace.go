@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Workspace gives an agent files, and maybe commands: each of its sessions
@@ -18,7 +18,7 @@ type Workspace struct {
 	Provider string
 	// Capabilities are what the model may use of what the provider offers; nil:
 	// fs.
-	Capabilities []eventlog.WorkspaceCapability
+	Capabilities []fact.WorkspaceCapability
 	// Approve are the operations that a person must approve each time, as
 	// delete_file or run.
 	Approve []string
@@ -51,7 +51,7 @@ func (e *WorkspaceWiringError) Error() string {
 type WorkspaceFailedError struct {
 	Agent    string
 	Provider string
-	Missing  []eventlog.WorkspaceCapability
+	Missing  []fact.WorkspaceCapability
 }
 
 func (e *WorkspaceFailedError) Error() string {

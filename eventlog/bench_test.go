@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // instant is a log that takes everything at once and keeps nothing. If it has
@@ -46,9 +47,9 @@ func BenchmarkNewChunk(b *testing.B) {
 
 // BenchmarkNewFact is BenchmarkNewChunk of a fact that three observers read.
 func BenchmarkNewFact(b *testing.B) {
-	f := &eventlog.ToolResult{
+	f := &fact.ToolResult{
 		RunID: "run-1", StepID: "step-1", ToolCallID: "call-1", ToolName: "search", Result: []byte(`{"found":["a","b"]}`),
-		FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1700000000123},
+		Base: fact.Base{SessionID: "s", Timestamp: 1700000000123},
 	}
 	b.ReportAllocs()
 	for b.Loop() {

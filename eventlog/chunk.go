@@ -1,6 +1,10 @@
 package eventlog
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog/fact"
+)
 
 // Chunk is one element of a session's public stream. The set of
 // implementations is closed: one small struct a variant, plus [Unknown] for
@@ -344,6 +348,24 @@ const (
 	FinishError         FinishReason = "error"
 	FinishOther         FinishReason = "other"
 )
+
+// FinishReasonOf returns the wire form of a model's stop reason.
+func FinishReasonOf(r fact.StopReason) FinishReason {
+	switch r {
+	case fact.StopEndTurn, fact.StopSequence:
+		return FinishStop
+	case fact.StopToolUse:
+		return FinishToolCalls
+	case fact.StopMaxTokens:
+		return FinishLength
+	case fact.StopContentFilter:
+		return FinishContentFilter
+	case fact.StopError:
+		return FinishError
+	default:
+		return FinishOther
+	}
+}
 
 // ResyncReason says why records were truncated.
 type ResyncReason string

@@ -3,6 +3,8 @@ package eventlog
 import (
 	"context"
 	"time"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // CleanupToStep truncates the chunks of agent that have a step after step and a
@@ -38,7 +40,7 @@ func CleanupToStep(ctx context.Context, log Log, session, agent string, step int
 		}
 		plan.marker = &Truncated{
 			Reason: reason, Ranges: ranges, AtSequence: head, TruncatedAtStep: &step, MinSequence: minSequence,
-			FactBase: FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()},
+			Base: fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli()},
 		}
 		return entriesOf(session, plan.marker)
 	})
@@ -117,7 +119,7 @@ func (c *cleanup) ranges() []Range {
 }
 
 // entriesOf makes entries of facts about a session.
-func entriesOf(session string, facts ...Fact) ([]Entry, error) {
+func entriesOf(session string, facts ...fact.Fact) ([]Entry, error) {
 	entries := make([]Entry, len(facts))
 	for i, f := range facts {
 		var err error

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // chunkTypes has every type of chunk.
@@ -20,14 +22,16 @@ var chunkTypes = table[Chunk](
 	new(StepDiscarded), new(StreamResync), new(SuspensionMarker),
 )
 
-// factTypes has every fact.
-var factTypes = table[Fact](
-	new(SessionCreated), new(UserMessage), new(RunRequested), new(RunClaimed), new(ClaimSettled), new(ModelTurn),
-	new(ModelFailed), new(ToolResult), new(RunEnded), new(Truncated), new(StreamPaused), new(StreamResumed),
-	new(StreamEnd), new(StreamFailed), new(SessionImported), new(Erased), new(CallSuspended), new(ResultSubmitted),
-	new(InterruptRequested), new(SessionForked), new(UsageRecorded), new(RemoteProgress), new(MemorySaved),
-	new(MemoryEmbedded), new(MemoryForgotten), new(MemoryRecalled), new(WorkspaceOpened), new(WorkspaceFailed),
-	new(WorkspaceSaved), new(WorkspaceRestored), new(WorkspaceClosed),
+// factTypes has every type of fact.
+var factTypes = table[fact.Fact](
+	new(fact.SessionCreated), new(fact.UserMessage), new(fact.RunRequested), new(fact.RunClaimed),
+	new(fact.ClaimSettled), new(fact.ModelTurn), new(fact.ModelFailed), new(fact.ToolResult), new(fact.RunEnded),
+	new(Truncated), new(fact.StreamPaused), new(fact.StreamResumed), new(fact.StreamEnd), new(fact.StreamFailed),
+	new(fact.SessionImported), new(fact.Erased), new(fact.CallSuspended), new(fact.ResultSubmitted),
+	new(fact.InterruptRequested), new(fact.SessionForked), new(fact.UsageRecorded), new(fact.RemoteProgress),
+	new(fact.MemorySaved), new(fact.MemoryEmbedded), new(fact.MemoryForgotten), new(fact.MemoryRecalled),
+	new(fact.WorkspaceOpened), new(fact.WorkspaceFailed), new(fact.WorkspaceSaved), new(fact.WorkspaceRestored),
+	new(fact.WorkspaceClosed),
 )
 
 // table has a function for each type that makes a new value, by the type's name.
@@ -70,8 +74,8 @@ func encodeChunk(c Chunk) (payload []byte, from, to int, err error) {
 }
 
 // EncodeFact validates f and returns its JSON.
-func EncodeFact(f Fact) ([]byte, error) {
-	if u, ok := f.(*UnknownFact); ok {
+func EncodeFact(f fact.Fact) ([]byte, error) {
+	if u, ok := f.(*fact.Unknown); ok {
 		return encodeUnknown(u.Kind, u.Raw)
 	}
 	if err := validateFact(f); err != nil {
@@ -158,14 +162,14 @@ func DecodeChunk(raw []byte) (Chunk, error) {
 }
 
 // DecodeFact reads a stored fact, as tolerantly as [DecodeChunk].
-func DecodeFact(raw []byte) (Fact, error) {
+func DecodeFact(raw []byte) (fact.Fact, error) {
 	typ, row, err := rowOf(raw, factTypes)
 	if err != nil {
 		return nil, err
 	}
 	if row == nil {
-		u := &UnknownFact{Kind: typ, Raw: bytes.Clone(raw)}
-		_ = json.Unmarshal(raw, &u.FactBase)
+		u := &fact.Unknown{Kind: typ, Raw: bytes.Clone(raw)}
+		_ = json.Unmarshal(raw, &u.Base)
 		return u, nil
 	}
 	f := row()

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestDecodeIgnoresNewFields(t *testing.T) {
@@ -17,7 +18,7 @@ func TestDecodeIgnoresNewFields(t *testing.T) {
 	}, c)
 	f, err := eventlog.DecodeFact([]byte(`{"type":"stream_resumed","newer":null,"sessionId":"s","timestamp":1}`))
 	require.NoError(t, err)
-	require.Equal(t, &eventlog.StreamResumed{FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1}}, f)
+	require.Equal(t, &fact.StreamResumed{Base: fact.Base{SessionID: "s", Timestamp: 1}}, f)
 }
 
 // What is read was valid when it was written; rules that came later do not
@@ -44,7 +45,7 @@ func TestUnknownTypesKeepTheirBytes(t *testing.T) {
 
 		f, err := eventlog.DecodeFact([]byte(in))
 		require.NoError(t, err)
-		require.IsType(t, &eventlog.UnknownFact{}, f)
+		require.IsType(t, &fact.Unknown{}, f)
 		wire, err = eventlog.EncodeFact(f)
 		require.NoError(t, err)
 		require.Equal(t, in, string(wire))

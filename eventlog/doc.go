@@ -2,7 +2,7 @@
 // are, and what a log promises.
 //
 // A session tree (a root session and its sub-agents) has one log, and the log is the only
-// truth about it. A record is a [Chunk], which clients see, or a [Fact], which only the log
+// truth about it. A record is a [Chunk], which clients see, or a [fact.Fact], which only the log
 // needs; both share one order. Readers use a record's sequence as their cursor.
 // docs/reference/protocol.md lists all chunks and facts.
 //

@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/eventlog/stream"
 )
 
 // The last claim holds a session. A writer with an older claim is refused, and has written nothing
@@ -15,8 +17,8 @@ func ExampleWriter() {
 	ctx, log := context.Background(), memory.New()
 	claim := func(id string, head uint64) *eventlog.Writer {
 		w := eventlog.NewWriter(log, "s1", eventlog.WriterOptions{ID: id, Head: head})
-		err := w.Claim(ctx, &eventlog.RunClaimed{
-			RunID: "run-1", Node: id, Attempt: 1, FactBase: eventlog.FactBase{SessionID: "s1", Timestamp: 1},
+		err := w.Claim(ctx, &fact.RunClaimed{
+			RunID: "run-1", Node: id, Attempt: 1, Base: fact.Base{SessionID: "s1", Timestamp: 1},
 		})
 		if err != nil {
 			panic(err)
@@ -38,7 +40,7 @@ func ExampleWriter() {
 	second := claim("node-2", 2) // has read the records up to 2
 	fmt.Println(errors.Is(say(first, "are blue"), eventlog.ErrSuperseded))
 	fmt.Println(say(second, " are red"))
-	fmt.Println(eventlog.CollectText(eventlog.Chunks(log.Read(ctx, "s1", 0, 0))))
+	fmt.Println(stream.CollectText(eventlog.Chunks(log.Read(ctx, "s1", 0, 0))))
 	// Output:
 	// <nil>
 	// true

@@ -1,165 +1,168 @@
 package eventlog_test
 
-import "github.com/helixd/helixd/eventlog"
+import (
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+)
 
-var factBase = eventlog.FactBase{SessionID: "session-1", Timestamp: 1700000000123}
+var factBase = fact.Base{SessionID: "session-1", Timestamp: 1700000000123}
 
-var factSamples = []sample[eventlog.Fact]{
+var factSamples = []sample[fact.Fact]{
 	{
-		&eventlog.SessionCreated{
+		&fact.SessionCreated{
 			AgentType: "writer", State: raw(`{"n":1}`), UserID: "user-1", Tags: []string{"a", "b"},
-			Metadata: map[string]string{"k": "v", "l": "<&>"}, FactBase: factBase,
+			Metadata: map[string]string{"k": "v", "l": "<&>"}, Base: factBase,
 		},
-		&eventlog.SessionCreated{AgentType: "a", FactBase: factBase},
+		&fact.SessionCreated{AgentType: "a", Base: factBase},
 	},
 	{
-		&eventlog.SessionImported{Records: 7, FactBase: factBase},
-		&eventlog.SessionImported{FactBase: factBase},
+		&fact.SessionImported{Records: 7, Base: factBase},
+		&fact.SessionImported{Base: factBase},
 	},
 	{
-		&eventlog.UserMessage{
-			Content: "look < here", Files: []eventlog.MessageFile{{Data: "data:,x", MediaType: "text/plain", Filename: "x.txt"}},
-			Metadata: raw(`{"hidden":true}`), FactBase: factBase,
+		&fact.UserMessage{
+			Content: "look < here", Files: []fact.MessageFile{{Data: "data:,x", MediaType: "text/plain", Filename: "x.txt"}},
+			Metadata: raw(`{"hidden":true}`), Base: factBase,
 		},
-		&eventlog.UserMessage{FactBase: factBase},
+		&fact.UserMessage{Base: factBase},
 	},
 	{
-		&eventlog.RunRequested{RunID: "run-1", Mode: eventlog.ModeWithMessage, FactBase: factBase},
-		&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: factBase},
+		&fact.RunRequested{RunID: "run-1", Mode: fact.ModeWithMessage, Base: factBase},
+		&fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: factBase},
 	},
 	{
-		&eventlog.RunClaimed{RunID: "run-1", Node: "node-1", Attempt: 2, FactBase: factBase},
-		&eventlog.RunClaimed{RunID: "r", FactBase: factBase},
+		&fact.RunClaimed{RunID: "run-1", Node: "node-1", Attempt: 2, Base: factBase},
+		&fact.RunClaimed{RunID: "r", Base: factBase},
 	},
 	{
-		&eventlog.ModelTurn{
-			RunID: "run-1", StepID: "step-1", Step: 1, Model: "gpt", Parts: []eventlog.TurnPart{
+		&fact.ModelTurn{
+			RunID: "run-1", StepID: "step-1", Step: 1, Model: "gpt", Parts: []fact.TurnPart{
 				{Reasoning: "so"}, {Text: "a < b"},
-				{ToolCall: &eventlog.ToolCall{ID: "call-1", Name: "search", Arguments: raw(`{"q":"x"}`)}},
+				{ToolCall: &fact.ToolCall{ID: "call-1", Name: "search", Arguments: raw(`{"q":"x"}`)}},
 			},
-			StopReason: eventlog.StopToolUse, Usage: eventlog.TokenUsage{
+			StopReason: fact.StopToolUse, Usage: fact.TokenUsage{
 				Prompt: 1, Completion: 2, Reasoning: 3, Cached: 4, CacheWrite: 5, Total: 6,
-			}, FactBase: factBase,
+			}, Base: factBase,
 		},
-		&eventlog.ModelTurn{StepID: "s", Parts: []eventlog.TurnPart{}, StopReason: eventlog.StopEndTurn, FactBase: factBase},
+		&fact.ModelTurn{StepID: "s", Parts: []fact.TurnPart{}, StopReason: fact.StopEndTurn, Base: factBase},
 	},
 	{
-		&eventlog.ModelFailed{
+		&fact.ModelFailed{
 			RunID: "run-1", StepID: "step-1", Step: 1, Attempt: 2, Error: "503", Code: "provider_overloaded", Retryable: true,
-			FactBase: factBase,
+			Base: factBase,
 		},
-		&eventlog.ModelFailed{FactBase: factBase},
+		&fact.ModelFailed{Base: factBase},
 	},
 	{
-		&eventlog.ToolResult{
+		&fact.ToolResult{
 			RunID: "run-1", StepID: "step-1", ToolCallID: "call-1", ToolName: "search", Result: raw(`{"ok":false}`),
-			Error: "broke", ErrorCode: "tool_failed", FactBase: factBase,
+			Error: "broke", ErrorCode: "tool_failed", Base: factBase,
 		},
-		&eventlog.ToolResult{ToolCallID: "c", Result: raw(`null`), FactBase: factBase},
+		&fact.ToolResult{ToolCallID: "c", Result: raw(`null`), Base: factBase},
 	},
 	{
-		&eventlog.RunEnded{
-			RunID: "run-1", Status: eventlog.RunFailed, Output: raw(`{"a":1}`), Error: "broke", ErrorCode: "internal", FactBase: factBase,
+		&fact.RunEnded{
+			RunID: "run-1", Status: fact.RunFailed, Output: raw(`{"a":1}`), Error: "broke", ErrorCode: "internal", Base: factBase,
 		},
-		&eventlog.RunEnded{RunID: "r", Status: eventlog.RunCompleted, FactBase: factBase},
+		&fact.RunEnded{RunID: "r", Status: fact.RunCompleted, Base: factBase},
 	},
 	{
 		&eventlog.Truncated{
 			Reason: eventlog.ResyncRollback, Ranges: []eventlog.Range{{AgentID: "session-1", CallID: "call-1", From: 3, To: 7}},
-			AtSequence: 9, FactBase: factBase,
+			AtSequence: 9, Base: factBase,
 		},
-		&eventlog.Truncated{Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{}, FactBase: factBase},
+		&eventlog.Truncated{Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{}, Base: factBase},
 	},
-	{&eventlog.StreamPaused{Reason: "approval", FactBase: factBase}, &eventlog.StreamPaused{FactBase: factBase}},
-	{&eventlog.StreamResumed{FactBase: factBase}, &eventlog.StreamResumed{FactBase: factBase}},
+	{&fact.StreamPaused{Reason: "approval", Base: factBase}, &fact.StreamPaused{Base: factBase}},
+	{&fact.StreamResumed{Base: factBase}, &fact.StreamResumed{Base: factBase}},
 	{
-		&eventlog.StreamEnd{StreamID: "session-1", Timestamp: 1700000000123, FinalOutput: raw(`{"answer":42}`)},
-		&eventlog.StreamEnd{StreamID: "s"},
+		&fact.StreamEnd{StreamID: "session-1", Timestamp: 1700000000123, FinalOutput: raw(`{"answer":42}`)},
+		&fact.StreamEnd{StreamID: "s"},
 	},
-	{&eventlog.StreamFailed{Error: "broke", FactBase: factBase}, &eventlog.StreamFailed{FactBase: factBase}},
-	{&eventlog.Erased{FactBase: factBase}, &eventlog.Erased{FactBase: factBase}},
+	{&fact.StreamFailed{Error: "broke", Base: factBase}, &fact.StreamFailed{Base: factBase}},
+	{&fact.Erased{Base: factBase}, &fact.Erased{Base: factBase}},
 	{
-		&eventlog.CallSuspended{
-			RunID: "run-1", StepID: "step-1", ToolCallID: "call-1", ToolName: "delete", Kind: eventlog.PendingApproval,
-			ApprovalID: "run-1::call-1", ChildSessionID: "session-1-sub-call-1", Deadline: 1700000600123, FactBase: factBase,
+		&fact.CallSuspended{
+			RunID: "run-1", StepID: "step-1", ToolCallID: "call-1", ToolName: "delete", Kind: fact.PendingApproval,
+			ApprovalID: "run-1::call-1", ChildSessionID: "session-1-sub-call-1", Deadline: 1700000600123, Base: factBase,
 		},
-		&eventlog.CallSuspended{ToolCallID: "c", Kind: eventlog.PendingClient, FactBase: factBase},
+		&fact.CallSuspended{ToolCallID: "c", Kind: fact.PendingClient, Base: factBase},
 	},
 	{
-		&eventlog.ResultSubmitted{
-			ToolCallID: "call-1", Kind: eventlog.SubmitApproval, Result: raw(`{"ok":true}`), Error: "broke", ErrorCode: "client_tool_error",
-			Approved: true, Reason: "fine", FactBase: factBase,
+		&fact.ResultSubmitted{
+			ToolCallID: "call-1", Kind: fact.SubmitApproval, Result: raw(`{"ok":true}`), Error: "broke", ErrorCode: "client_tool_error",
+			Approved: true, Reason: "fine", Base: factBase,
 		},
-		&eventlog.ResultSubmitted{ToolCallID: "c", Kind: eventlog.SubmitTimeout, FactBase: factBase},
+		&fact.ResultSubmitted{ToolCallID: "c", Kind: fact.SubmitTimeout, Base: factBase},
 	},
 	{
-		&eventlog.InterruptRequested{
-			RunID: "run-1", Kind: eventlog.StopAbort, Reason: "enough", Code: "tool_timeout", ByParent: true, FactBase: factBase,
+		&fact.InterruptRequested{
+			RunID: "run-1", Kind: fact.StopAbort, Reason: "enough", Code: "tool_timeout", ByParent: true, Base: factBase,
 		},
-		&eventlog.InterruptRequested{RunID: "r", Kind: eventlog.StopInterrupt, FactBase: factBase},
+		&fact.InterruptRequested{RunID: "r", Kind: fact.StopInterrupt, Base: factBase},
 	},
 	{
-		&eventlog.SessionForked{FromSessionID: "session-0", FromSequence: 42, State: raw(`{"sessionId":"session-1"}`), FactBase: factBase},
-		&eventlog.SessionForked{FromSessionID: "s", State: raw(`{}`), FactBase: factBase},
+		&fact.SessionForked{FromSessionID: "session-0", FromSequence: 42, State: raw(`{"sessionId":"session-1"}`), Base: factBase},
+		&fact.SessionForked{FromSessionID: "s", State: raw(`{}`), Base: factBase},
 	},
 	{
-		&eventlog.UsageRecorded{
-			RunID: "run-1", StepCount: 2, Source: eventlog.UsageTool, SourceType: eventlog.ClientToolWait, SourceName: "pick",
-			Amount: 1500.5, FactBase: factBase,
+		&fact.UsageRecorded{
+			RunID: "run-1", StepCount: 2, Source: fact.UsageTool, SourceType: fact.ClientToolWait, SourceName: "pick",
+			Amount: 1500.5, Base: factBase,
 		},
-		&eventlog.UsageRecorded{Source: eventlog.UsageAgent, SourceType: "pages", FactBase: factBase},
+		&fact.UsageRecorded{Source: fact.UsageAgent, SourceType: "pages", Base: factBase},
 	},
 	{
-		&eventlog.RemoteProgress{ToolCallID: "call-1", RunID: "run-9", Sequence: 77, FactBase: factBase},
-		&eventlog.RemoteProgress{ToolCallID: "c", FactBase: factBase},
+		&fact.RemoteProgress{ToolCallID: "call-1", RunID: "run-9", Sequence: 77, Base: factBase},
+		&fact.RemoteProgress{ToolCallID: "c", Base: factBase},
 	},
 	{
-		&eventlog.ClaimSettled{RunID: "run-1", Node: "node-1", How: eventlog.ClaimSurvived, FactBase: factBase},
-		&eventlog.ClaimSettled{RunID: "r", How: eventlog.ClaimReleased, FactBase: factBase},
+		&fact.ClaimSettled{RunID: "run-1", Node: "node-1", How: fact.ClaimSurvived, Base: factBase},
+		&fact.ClaimSettled{RunID: "r", How: fact.ClaimReleased, Base: factBase},
 	},
 	{
-		&eventlog.MemorySaved{
+		&fact.MemorySaved{
 			MemoryID: "memory-1", Content: "likes tea", Tags: []string{"taste"}, Metadata: raw(`{"a":1}`),
-			Source: &eventlog.MemorySource{SessionID: "session-1", AgentType: "a", RunID: "run-1", ToolCallID: "call-1"}, FactBase: factBase,
+			Source: &fact.MemorySource{SessionID: "session-1", AgentType: "a", RunID: "run-1", ToolCallID: "call-1"}, Base: factBase,
 		},
-		&eventlog.MemorySaved{MemoryID: "m", Content: "c", FactBase: factBase},
+		&fact.MemorySaved{MemoryID: "m", Content: "c", Base: factBase},
 	},
 	{
-		&eventlog.MemoryEmbedded{MemoryID: "memory-1", Model: "local", Vector: eventlog.Vector{0.5, -1, 0.25}, FactBase: factBase},
-		&eventlog.MemoryEmbedded{MemoryID: "m", Model: "x", Vector: eventlog.Vector{1}, FactBase: factBase},
+		&fact.MemoryEmbedded{MemoryID: "memory-1", Model: "local", Vector: fact.Vector{0.5, -1, 0.25}, Base: factBase},
+		&fact.MemoryEmbedded{MemoryID: "m", Model: "x", Vector: fact.Vector{1}, Base: factBase},
 	},
 	{
-		&eventlog.MemoryForgotten{MemoryID: "memory-1", FactBase: factBase},
-		&eventlog.MemoryForgotten{MemoryID: "m", FactBase: factBase},
+		&fact.MemoryForgotten{MemoryID: "memory-1", Base: factBase},
+		&fact.MemoryForgotten{MemoryID: "m", Base: factBase},
 	},
 	{
-		&eventlog.MemoryRecalled{
+		&fact.MemoryRecalled{
 			RunID: "run-1", Query: "what to drink?", Error: "late",
-			Memories: []eventlog.RecalledMemory{{MemoryID: "memory-1", Content: "likes tea", Score: 0.5}}, FactBase: factBase,
+			Memories: []fact.RecalledMemory{{MemoryID: "memory-1", Content: "likes tea", Score: 0.5}}, Base: factBase,
 		},
-		&eventlog.MemoryRecalled{RunID: "r", FactBase: factBase},
+		&fact.MemoryRecalled{RunID: "r", Base: factBase},
 	},
 	{
-		&eventlog.WorkspaceOpened{
-			Name: "files", ProviderID: "local", Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}, Ref: raw(`{"dir":"a"}`),
-			FactBase: factBase,
+		&fact.WorkspaceOpened{
+			Name: "files", ProviderID: "local", Capabilities: []fact.WorkspaceCapability{fact.WorkspaceFS}, Ref: raw(`{"dir":"a"}`),
+			Base: factBase,
 		},
-		&eventlog.WorkspaceOpened{Name: "w", ProviderID: "p", Capabilities: []eventlog.WorkspaceCapability{}, Ref: raw(`{}`), FactBase: factBase},
+		&fact.WorkspaceOpened{Name: "w", ProviderID: "p", Capabilities: []fact.WorkspaceCapability{}, Ref: raw(`{}`), Base: factBase},
 	},
 	{
-		&eventlog.WorkspaceFailed{Name: "files", ProviderID: "local", Error: "gone", FactBase: factBase},
-		&eventlog.WorkspaceFailed{Name: "w", ProviderID: "p", FactBase: factBase},
+		&fact.WorkspaceFailed{Name: "files", ProviderID: "local", Error: "gone", Base: factBase},
+		&fact.WorkspaceFailed{Name: "w", ProviderID: "p", Base: factBase},
 	},
 	{
-		&eventlog.WorkspaceSaved{Snapshot: raw(`{"id":"1"}`), FactBase: factBase},
-		&eventlog.WorkspaceSaved{Snapshot: raw(`{}`), FactBase: factBase},
+		&fact.WorkspaceSaved{Snapshot: raw(`{"id":"1"}`), Base: factBase},
+		&fact.WorkspaceSaved{Snapshot: raw(`{}`), Base: factBase},
 	},
 	{
-		&eventlog.WorkspaceRestored{FactBase: factBase},
-		&eventlog.WorkspaceRestored{FactBase: factBase},
+		&fact.WorkspaceRestored{Base: factBase},
+		&fact.WorkspaceRestored{Base: factBase},
 	},
 	{
-		&eventlog.WorkspaceClosed{Reason: "session_expired", FactBase: factBase},
-		&eventlog.WorkspaceClosed{FactBase: factBase},
+		&fact.WorkspaceClosed{Reason: "session_expired", Base: factBase},
+		&fact.WorkspaceClosed{Base: factBase},
 	},
 }

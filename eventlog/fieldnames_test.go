@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // The wire form of each chunk, written by hand: the codec can't agree with its own mistakes.
@@ -63,7 +64,7 @@ func TestWireForm(t *testing.T) {
 		require.Equal(t, tc.want+tail, string(got))
 	}
 
-	end, err := eventlog.EncodeFact(&eventlog.StreamEnd{StreamID: "s", Timestamp: 5})
+	end, err := eventlog.EncodeFact(&fact.StreamEnd{StreamID: "s", Timestamp: 5})
 	require.NoError(t, err)
 	require.Equal(t, `{"type":"stream_end","streamId":"s","timestamp":5}`, string(end))
 }

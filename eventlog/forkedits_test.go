@@ -6,15 +6,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // What was edited in a fork is named as it was, and is no secret to readers of
 // the record.
 func TestEditsOfAFork(t *testing.T) {
-	forked := func(edits *eventlog.ForkEdits) *eventlog.SessionForked {
-		return &eventlog.SessionForked{FromSessionID: "s", FromSequence: 7, State: raw(`{}`), Edits: edits, FactBase: factBase}
+	forked := func(edits *fact.ForkEdits) *fact.SessionForked {
+		return &fact.SessionForked{FromSessionID: "s", FromSequence: 7, State: raw(`{}`), Edits: edits, Base: factBase}
 	}
-	want := forked(&eventlog.ForkEdits{Message: new(int), ToolCallID: "call-1", SystemPrompt: true, Digest: "0af7651916cd43dd"})
+	want := forked(&fact.ForkEdits{Message: new(int), ToolCallID: "call-1", SystemPrompt: true, Digest: "0af7651916cd43dd"})
 	payload, err := eventlog.EncodeFact(want)
 	require.NoError(t, err)
 	require.Contains(t, string(payload), `"edits":{"message":0,"toolCallId":"call-1","systemPrompt":true,"digest":"0af7651916cd43dd"}`)
@@ -23,7 +24,7 @@ func TestEditsOfAFork(t *testing.T) {
 	require.Equal(t, want, got)
 
 	before := -1
-	for field, edits := range map[string]eventlog.ForkEdits{
+	for field, edits := range map[string]fact.ForkEdits{
 		"edits.message": {Message: &before, Digest: "d"}, "edits.toolCallId": {ToolCallID: "a\x00b", Digest: "d"}, "edits.digest": {},
 	} {
 		_, err := eventlog.EncodeFact(forked(&edits))

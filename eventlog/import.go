@@ -11,6 +11,8 @@ import (
 	"hash"
 	"iter"
 	"time"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 const (
@@ -62,7 +64,7 @@ type Imported struct {
 // each; those of an append with a key stay together. If an import breaks, the same
 // import can be made again: it continues after the records that are there. At the end all
 // records are read back and compared. Until then readers see the session as far as the
-// import has come. If ctx has an actor, see [WithActor], a [SessionImported] after the records
+// import has come. If ctx has an actor, see fact.WithActor, a [fact.SessionImported] after the records
 // names it, once however often the import is repeated. No more than one batch is held,
 // and [Sequences].
 //
@@ -130,10 +132,10 @@ func (im *importer) run(records iter.Seq2[Record, error]) error {
 // sign appends a record with the caller that made the import, if ctx has an actor and the log
 // has no such record yet.
 func (im *importer) sign() error {
-	f := &SessionImported{
-		Records: im.done.Records, FactBase: FactBase{SessionID: im.session, Timestamp: time.Now().UnixMilli()},
+	f := &fact.SessionImported{
+		Records: im.done.Records, Base: fact.Base{SessionID: im.session, Timestamp: time.Now().UnixMilli()},
 	}
-	if SetActor(im.ctx, f); f.By == nil {
+	if fact.SetActor(im.ctx, f); f.By == nil {
 		return nil
 	}
 	signed := false
@@ -212,7 +214,7 @@ func (im *importer) find(r Record) (bool, error) {
 // isSignature reports whether a record names the caller that made an import into this log.
 // An imported signature is a record like others.
 func isSignature(r Record) bool {
-	return r.Kind == KindFact && r.Type == (*SessionImported)(nil).Type() && r.Origin == (Origin{})
+	return r.Kind == KindFact && r.Type == (*fact.SessionImported)(nil).Type() && r.Origin == (Origin{})
 }
 
 // put makes r pending. Records of one append with a key have no gaps between them: they

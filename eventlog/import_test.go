@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
@@ -92,7 +93,7 @@ func source(records []eventlog.Record) iter.Seq2[eventlog.Record, error] {
 	}
 }
 
-func factEntry(f eventlog.Fact) eventlog.Entry { return logtest.Fact("s", f) }
+func factEntry(f fact.Fact) eventlog.Entry { return logtest.Fact("s", f) }
 
 func inRun(text string) eventlog.Entry {
 	e := logtest.Text("s", text)
@@ -112,7 +113,7 @@ func oddSession(t *testing.T, log eventlog.Log) {
 	}
 	for _, s := range factSamples {
 		switch s.full.(type) {
-		case *eventlog.Erased, *eventlog.Truncated:
+		case *fact.Erased, *eventlog.Truncated:
 			continue
 		}
 		entries = append(entries, factEntry(s.full))
@@ -133,7 +134,7 @@ func TestImportReproducesASession(t *testing.T) {
 	dead := write(t, from, "s", inRun("dead"), inRun("dead too"))
 	write(t, from, "s", inRun("lives"))
 	write(t, from, "s", factEntry(&eventlog.Truncated{
-		Reason: eventlog.ResyncCrashRecovery, Ranges: []eventlog.Range{{AgentID: "s", From: dead - 2, To: dead}}, AtSequence: dead, FactBase: factBase,
+		Reason: eventlog.ResyncCrashRecovery, Ranges: []eventlog.Range{{AgentID: "s", From: dead - 2, To: dead}}, AtSequence: dead, Base: factBase,
 	}))
 	original := exported(t, from, "s")
 	done, err := eventlog.Import(t.Context(), to, "s", source(original), eventlog.ImportOptions{})
@@ -236,7 +237,7 @@ func TestImportGoesOnAfterABreak(t *testing.T) {
 	for i := range 40 {
 		last := write(t, from, "s", inRun(fmt.Sprint("dead ", i)), inRun(fmt.Sprint("alive ", i)))
 		write(t, from, "s", factEntry(&eventlog.Truncated{
-			Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: last - 3, To: last - 1}}, AtSequence: last, FactBase: factBase,
+			Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: last - 3, To: last - 1}}, AtSequence: last, Base: factBase,
 		}))
 	}
 	original := exported(t, from, "s")
@@ -338,7 +339,7 @@ func TestImportMeetsAnotherWriter(t *testing.T) {
 	from := newBusy(t, 0)
 	last := write(t, from, "s", inRun("a"), inRun("b"))
 	write(t, from, "s", factEntry(&eventlog.Truncated{
-		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: last, To: last}}, AtSequence: last, FactBase: factBase,
+		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: last, To: last}}, AtSequence: last, Base: factBase,
 	}), inRun("c"))
 	log := memory.New()
 	intruding := func(yield func(eventlog.Record, error) bool) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // maxShown is how much of a payload that is no JSON its record's interchange
@@ -188,7 +190,7 @@ func validateRecord(r Record) error {
 		}
 		k.year("origin.time", o.Time)
 	}
-	if r.Type == (*Erased)(nil).Type() {
+	if r.Type == (*fact.Erased)(nil).Type() {
 		k.fail("type", "is of an erased session")
 	}
 	if len(r.Payload) > MaxPayload {

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 )
@@ -43,8 +44,8 @@ func newDeskOn(t *testing.T, log *memory.Log, through eventlog.Log, o eventlog.W
 	o.ID = "w"
 	d := &desk{t: t, log: log, Writer: eventlog.NewWriter(through, "s", o)}
 	t.Cleanup(d.Stop)
-	require.NoError(t, d.Claim(t.Context(), &eventlog.RunClaimed{
-		RunID: "run-1", Node: "n", Attempt: 1, FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1},
+	require.NoError(t, d.Claim(t.Context(), &fact.RunClaimed{
+		RunID: "run-1", Node: "n", Attempt: 1, Base: fact.Base{SessionID: "s", Timestamp: 1},
 	}))
 	return d
 }
@@ -278,7 +279,7 @@ func TestASupersededWriterWritesNothingOfWhatWaits(t *testing.T) {
 		head, err := d.log.Head(t.Context(), "s")
 		require.NoError(t, err)
 		_, err = eventlog.AppendOnce(t.Context(), d.log, "s", "other", head, []eventlog.Entry{
-			logtest.Fact("s", &eventlog.RunClaimed{RunID: "run-1", Node: "other", Attempt: 2, FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1}}),
+			logtest.Fact("s", &fact.RunClaimed{RunID: "run-1", Node: "other", Attempt: 2, Base: fact.Base{SessionID: "s", Timestamp: 1}}),
 		})
 		require.NoError(t, err)
 		d.gate.Open()

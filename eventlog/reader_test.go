@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -57,7 +58,7 @@ func word(t *testing.T, text string) eventlog.Entry {
 	return e
 }
 
-func factOf(t *testing.T, f eventlog.Fact) eventlog.Entry {
+func factOf(t *testing.T, f fact.Fact) eventlog.Entry {
 	t.Helper()
 	e, err := eventlog.NewFact("s", f, eventlog.Labels{})
 	require.NoError(t, err)
@@ -129,8 +130,8 @@ func TestReaderErrorsSkipNothing(t *testing.T) {
 
 	log.broken = nil
 	put(t, log, factOf(t, &eventlog.Truncated{
-		Reason: eventlog.ResyncRetry, AtSequence: 3, Ranges: []eventlog.Range{{AgentID: "s", From: 2, To: 2}}, FactBase: factBase,
-	}), factOf(t, &eventlog.StreamEnd{StreamID: "s"}))
+		Reason: eventlog.ResyncRetry, AtSequence: 3, Ranges: []eventlog.Range{{AgentID: "s", From: 2, To: 2}}, Base: factBase,
+	}), factOf(t, &fact.StreamEnd{StreamID: "s"}))
 	log.broken = errors.New("still gone")
 	require.EqualError(t, read(), "still gone")
 	log.broken = nil
@@ -167,7 +168,7 @@ func TestReaderRefusesMarkersThatItDoesNotUnderstand(t *testing.T) {
 // stream's status is that of what is left.
 func TestReadersOfWhatRetentionHasLeft(t *testing.T) {
 	log := &tapped{Log: memory.New()}
-	put(t, log, word(t, "a"), word(t, "b"), word(t, "c"), factOf(t, &eventlog.StreamEnd{StreamID: "s"}))
+	put(t, log, word(t, "a"), word(t, "b"), word(t, "c"), factOf(t, &fact.StreamEnd{StreamID: "s"}))
 	log.floor = 2
 	r, err := eventlog.NewReader(t.Context(), log, "s", 2)
 	require.NoError(t, err)

@@ -3,6 +3,8 @@ package eventlog
 import (
 	"fmt"
 	"time"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Kind distinguishes chunks from facts.
@@ -73,7 +75,7 @@ func NewChunk(c Chunk, l Labels) (Entry, error) {
 
 // NewFact validates f and makes an entry of it, about the given session of
 // the tree. The caller may change f later. The error is a [*ValidationError].
-func NewFact(session string, f Fact, l Labels) (Entry, error) {
+func NewFact(session string, f fact.Fact, l Labels) (Entry, error) {
 	payload, err := EncodeFact(f)
 	if err != nil {
 		return Entry{}, err
@@ -99,7 +101,7 @@ func (e Entry) Chunk() (Chunk, error) {
 
 // Fact returns the fact that the record's payload decodes to. It must not be
 // changed: copies of the record may share it.
-func (e Entry) Fact() (Fact, error) {
+func (e Entry) Fact() (fact.Fact, error) {
 	if e.Kind != KindFact {
 		return nil, fmt.Errorf("eventlog: a %s %s is no fact", e.Kind, e.Type)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestRecordJSON(t *testing.T) {
@@ -32,7 +33,7 @@ func TestRecordJSON(t *testing.T) {
 }
 
 func TestRecordJSONForm(t *testing.T) {
-	e, err := eventlog.NewFact("s", &eventlog.StreamEnd{StreamID: "<s>", Timestamp: 1}, eventlog.Labels{})
+	e, err := eventlog.NewFact("s", &fact.StreamEnd{StreamID: "<s>", Timestamp: 1}, eventlog.Labels{})
 	require.NoError(t, err)
 	r := eventlog.Record{Sequence: 3, Time: time.Unix(0, 0).UTC(), Entry: e}
 	b, err := r.MarshalJSON()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // resetting collects whose chunks a reset has to truncate.
@@ -26,7 +28,7 @@ func resetStream(ctx context.Context, log Log, session string) (*Truncated, erro
 		}
 		plan.marker = &Truncated{
 			Reason: ResyncRollback, Ranges: ranges, AtSequence: head,
-			FactBase: FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()},
+			Base: fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli()},
 		}
 		return entriesOf(session, plan.marker)
 	})

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // RollbackOptions say what a rollback carries.
@@ -59,11 +61,11 @@ func Rollback(ctx context.Context, log Log, session string, after uint64, o Roll
 		if len(ranges) == 0 {
 			return nil, nil
 		}
-		base := FactBase{SessionID: session, Timestamp: time.Now().UnixMilli(), By: ActorOf(ctx)}
+		base := fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli(), By: fact.ActorOf(ctx)}
 		plan.marker = &Truncated{
-			Reason: o.Reason, Ranges: ranges, AtSequence: head, AfterSequence: after, Restore: o.Restore, FactBase: base,
+			Reason: o.Reason, Ranges: ranges, AtSequence: head, AfterSequence: after, Restore: o.Restore, Base: base,
 		}
-		fence := &RunClaimed{RunID: "rollback-" + rand.Text(), Node: "rollback", Attempt: 1, FactBase: base}
+		fence := &fact.RunClaimed{RunID: "rollback-" + rand.Text(), Node: "rollback", Attempt: 1, Base: base}
 		entries, err := entriesOf(session, fence, plan.marker)
 		if err != nil || o.Then == nil {
 			return entries, err

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestSamplesCoverEveryType(t *testing.T) {
@@ -48,7 +49,7 @@ func TestFactRoundTrip(t *testing.T) {
 	for _, s := range factSamples {
 		require.Equal(t, s.full.Type(), s.minimal.Type())
 		require.EqualValues(t, 1700000000123, s.full.At())
-		for _, f := range []eventlog.Fact{s.full, s.minimal} {
+		for _, f := range []fact.Fact{s.full, s.minimal} {
 			wire, err := eventlog.EncodeFact(f)
 			require.NoError(t, err, "%#v", f)
 			got, err := eventlog.DecodeFact(wire)

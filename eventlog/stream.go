@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // StreamStatus is the life cycle state of a session's stream.
@@ -37,20 +39,20 @@ func (s StreamStatus) After(e Envelope) StreamStatus {
 	if e.Kind != KindFact {
 		return s
 	}
-	if e.Type == (*RunRequested)(nil).Type() {
+	if e.Type == (*fact.RunRequested)(nil).Type() {
 		return StreamActive
 	}
 	if s.Terminal() {
 		return s
 	}
 	switch e.Type {
-	case (*StreamPaused)(nil).Type():
+	case (*fact.StreamPaused)(nil).Type():
 		return StreamWaiting
-	case (*StreamResumed)(nil).Type():
+	case (*fact.StreamResumed)(nil).Type():
 		return StreamActive
-	case (*StreamEnd)(nil).Type():
+	case (*fact.StreamEnd)(nil).Type():
 		return StreamCompleted
-	case (*StreamFailed)(nil).Type():
+	case (*fact.StreamFailed)(nil).Type():
 		return StreamTerminated
 	}
 	return s
@@ -63,7 +65,7 @@ func (s StreamStatus) Refuses(e Envelope) bool {
 		return false
 	}
 	switch e.Type {
-	case (*StreamPaused)(nil).Type(), (*StreamResumed)(nil).Type(), (*StreamEnd)(nil).Type(), (*StreamFailed)(nil).Type():
+	case (*fact.StreamPaused)(nil).Type(), (*fact.StreamResumed)(nil).Type(), (*fact.StreamEnd)(nil).Type(), (*fact.StreamFailed)(nil).Type():
 		return true
 	}
 	return e.Kind == KindChunk
@@ -129,8 +131,8 @@ func (l *lifecycle) now() StreamStatus {
 
 func changesStream(factType string) bool {
 	switch factType {
-	case (*RunRequested)(nil).Type(), (*StreamPaused)(nil).Type(), (*StreamResumed)(nil).Type(), (*StreamEnd)(nil).Type(),
-		(*StreamFailed)(nil).Type():
+	case (*fact.RunRequested)(nil).Type(), (*fact.StreamPaused)(nil).Type(), (*fact.StreamResumed)(nil).Type(), (*fact.StreamEnd)(nil).Type(),
+		(*fact.StreamFailed)(nil).Type():
 		return true
 	}
 	return false

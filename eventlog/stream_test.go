@@ -9,7 +9,7 @@ import (
 )
 
 func TestStreamStatus(t *testing.T) {
-	fact := func(typ string) eventlog.Envelope { return eventlog.Envelope{Kind: eventlog.KindFact, Type: typ} }
+	factOf := func(typ string) eventlog.Envelope { return eventlog.Envelope{Kind: eventlog.KindFact, Type: typ} }
 	chunk := func(typ string) eventlog.Envelope { return eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ} }
 	const (
 		active = eventlog.StreamActive
@@ -23,14 +23,14 @@ func TestStreamStatus(t *testing.T) {
 		record eventlog.Envelope
 		want   [4]string
 	}{
-		{fact("stream_paused"), [4]string{"paused", "paused", "-", "-"}},
-		{fact("stream_resumed"), [4]string{"active", "active", "-", "-"}},
-		{fact("stream_end"), [4]string{"ended", "ended", "-", "-"}},
-		{fact("stream_failed"), [4]string{"failed", "failed", "-", "-"}},
-		{fact("run_requested"), [4]string{"active", "active", "active", "active"}},
-		{fact("user_message"), [4]string{"active", "paused", "ended", "failed"}},
-		{fact("run_claimed"), [4]string{"active", "paused", "ended", "failed"}},
-		{fact("newer"), [4]string{"active", "paused", "ended", "failed"}},
+		{factOf("stream_paused"), [4]string{"paused", "paused", "-", "-"}},
+		{factOf("stream_resumed"), [4]string{"active", "active", "-", "-"}},
+		{factOf("stream_end"), [4]string{"ended", "ended", "-", "-"}},
+		{factOf("stream_failed"), [4]string{"failed", "failed", "-", "-"}},
+		{factOf("run_requested"), [4]string{"active", "active", "active", "active"}},
+		{factOf("user_message"), [4]string{"active", "paused", "ended", "failed"}},
+		{factOf("run_claimed"), [4]string{"active", "paused", "ended", "failed"}},
+		{factOf("newer"), [4]string{"active", "paused", "ended", "failed"}},
 		{chunk("text_delta"), [4]string{"active", "paused", "-", "-"}},
 		{chunk("newer"), [4]string{"active", "paused", "-", "-"}},
 		{chunk("run_requested"), [4]string{"active", "paused", "-", "-"}},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Streams manages the streams of a log for Go programs that produce their own
@@ -63,32 +65,32 @@ func (s *Streams) ResumableReader(ctx context.Context, session string, from uint
 // EndStream completes a stream. output is JSON, or nil. Errors:
 // ErrSessionNotFound, ErrStreamEnded, *ValidationError.
 func (s *Streams) EndStream(ctx context.Context, session string, output json.RawMessage) error {
-	return s.tell(ctx, session, &StreamEnd{StreamID: session, Timestamp: time.Now().UnixMilli(), FinalOutput: output})
+	return s.tell(ctx, session, &fact.StreamEnd{StreamID: session, Timestamp: time.Now().UnixMilli(), FinalOutput: output})
 }
 
 // FailStream ends a stream with an error. Errors: ErrSessionNotFound,
 // ErrStreamEnded.
 func (s *Streams) FailStream(ctx context.Context, session, message string) error {
-	return s.tell(ctx, session, &StreamFailed{Error: message, FactBase: s.base(session)})
+	return s.tell(ctx, session, &fact.StreamFailed{Error: message, Base: s.base(session)})
 }
 
 // PauseStream says that a stream waits; it still takes chunks. Errors:
 // ErrSessionNotFound, ErrStreamEnded.
 func (s *Streams) PauseStream(ctx context.Context, session, reason string) error {
-	return s.tell(ctx, session, &StreamPaused{Reason: reason, FactBase: s.base(session)})
+	return s.tell(ctx, session, &fact.StreamPaused{Reason: reason, Base: s.base(session)})
 }
 
 // ResumeStream ends a pause. Errors: ErrSessionNotFound, ErrStreamEnded.
 func (s *Streams) ResumeStream(ctx context.Context, session string) error {
-	return s.tell(ctx, session, &StreamResumed{FactBase: s.base(session)})
+	return s.tell(ctx, session, &fact.StreamResumed{Base: s.base(session)})
 }
 
-func (s *Streams) base(session string) FactBase {
-	return FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()}
+func (s *Streams) base(session string) fact.Base {
+	return fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli()}
 }
 
 // tell appends a fact to a stream that exists.
-func (s *Streams) tell(ctx context.Context, session string, f Fact) error {
+func (s *Streams) tell(ctx context.Context, session string, f fact.Fact) error {
 	entries, err := entriesOf(session, f)
 	if err != nil {
 		return err

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/eventlog/stream"
 )
 
 // TestResetStream: after a reset no chunk is left, a stream that had ended is active again, and
@@ -101,7 +103,7 @@ func TestStreamWritersWriteTheirOwnChunksOnly(t *testing.T) {
 // TestAChildsEndIsNotTheStreams: a stream is of a tree and ends with its root.
 func TestAChildsEndIsNotTheStreams(t *testing.T) {
 	log := memory.New()
-	child, err := eventlog.NewFact("child", &eventlog.StreamEnd{StreamID: "child"}, eventlog.Labels{})
+	child, err := eventlog.NewFact("child", &fact.StreamEnd{StreamID: "child"}, eventlog.Labels{})
 	require.NoError(t, err)
 	put(t, log, word(t, "a"), child, word(t, "b"))
 	info, err := eventlog.NewStreams(log).Info(t.Context(), "s")
@@ -125,7 +127,7 @@ func TestAWriterThatIsCrowdedOutEndsWithItsContext(t *testing.T) {
 	_, err = w.Write(ctx, &eventlog.TextDelta{Delta: "mine", Base: eventlog.Base{AgentID: "s", AgentType: "a"}})
 	require.ErrorIs(t, err, context.Canceled)
 	log.before = nil
-	text, err := eventlog.CollectText(eventlog.NewStreams(log).AllChunks(t.Context(), "s"))
+	text, err := stream.CollectText(eventlog.NewStreams(log).AllChunks(t.Context(), "s"))
 	require.NoError(t, err)
 	require.Equal(t, "aquickerquickerquickerquickerquicker", text)
 	_, err = w.Write(t.Context(), &eventlog.TextDelta{Delta: "mine", Base: eventlog.Base{AgentID: "s", AgentType: "a"}})

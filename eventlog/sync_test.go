@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -49,8 +50,8 @@ func TestSyncTellsOfAnotherClaim(t *testing.T) {
 	require.NoError(t, err)
 	other := eventlog.NewWriter(d.log, "s", eventlog.WriterOptions{ID: "other", Head: head})
 	t.Cleanup(other.Stop)
-	require.NoError(t, other.Claim(t.Context(), &eventlog.RunClaimed{
-		RunID: "run-1", Node: "m", Attempt: 2, FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1},
+	require.NoError(t, other.Claim(t.Context(), &fact.RunClaimed{
+		RunID: "run-1", Node: "m", Attempt: 2, Base: fact.Base{SessionID: "s", Timestamp: 1},
 	}))
 	require.ErrorIs(t, d.Sync(t.Context()), eventlog.ErrSuperseded)
 	require.ErrorIs(t, d.Append(t.Context(), logtest.Text("s", "late;")), eventlog.ErrSuperseded)
@@ -73,14 +74,14 @@ func TestASyncThatIsGivenUpLeavesTheWriterAlone(t *testing.T) {
 // and what the sub-agent writes is not refused.
 func TestASubAgentWritesBehindTheEndOfItsRootsStream(t *testing.T) {
 	d := newDesk(t, eventlog.WriterOptions{})
-	end, err := eventlog.NewFact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}, eventlog.Labels{})
+	end, err := eventlog.NewFact("s", &fact.StreamEnd{StreamID: "s", Timestamp: 1}, eventlog.Labels{})
 	require.NoError(t, err)
 	require.NoError(t, d.Append(t.Context(), end))
 	require.ErrorIs(t, d.Append(t.Context(), logtest.Text("s", "late;")), eventlog.ErrStreamEnded)
 	require.NoError(t, d.Append(t.Context(), logtest.Text("s-agent-helper", "goes on;")))
 
-	run, err := eventlog.NewFact("s-agent-helper", &eventlog.RunRequested{
-		RunID: "run-2", Mode: eventlog.ModeStart, FactBase: eventlog.FactBase{SessionID: "s-agent-helper"},
+	run, err := eventlog.NewFact("s-agent-helper", &fact.RunRequested{
+		RunID: "run-2", Mode: fact.ModeStart, Base: fact.Base{SessionID: "s-agent-helper"},
 	}, eventlog.Labels{})
 	require.NoError(t, err)
 	require.NoError(t, d.Append(t.Context(), run))

@@ -6,12 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestTraceParentOfARun(t *testing.T) {
 	request := func(parent string) error {
-		_, err := eventlog.NewFact("s", &eventlog.RunRequested{
-			RunID: "r", Mode: eventlog.ModeStart, TraceParent: parent, FactBase: factBase,
+		_, err := eventlog.NewFact("s", &fact.RunRequested{
+			RunID: "r", Mode: fact.ModeStart, TraceParent: parent, Base: factBase,
 		}, eventlog.Labels{})
 		return err
 	}

@@ -2,8 +2,60 @@ package eventlog
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
+
+	"github.com/helixd/helixd/eventlog/fact"
+)
+
+// Truncated is the marker that hides records from the effective stream. It deletes
+// nothing. Ranges says which records. AtSequence is the head when the marker was
+// written: a reader that had not yet passed it is notified. The other fields repeat
+// the request: TruncatedAtStep and MinSequence of a clean-up by step,
+// AfterSequence and Restore of a rollback.
+type Truncated struct {
+	Reason     ResyncReason `json:"reason"`
+	Ranges     []Range      `json:"ranges"`
+	AtSequence uint64       `json:"atSequence"`
+	// TruncatedAtStep is the last step that a clean-up keeps.
+	TruncatedAtStep *int `json:"truncatedAtStep,omitempty" helix:"count"`
+	// MinSequence is the floor of a clean-up; what is at or before it
+	// stays.
+	MinSequence uint64 `json:"minSequence,omitempty"`
+	// AfterSequence is the record that a rollback goes back to. Only
+	// rollbacks have it.
+	AfterSequence uint64 `json:"afterSequence,omitempty"`
+	// Restore is an object that package projector writes and reads: what the fold
+	// needs to go back and can't compute from the records.
+	Restore json.RawMessage `json:"restore,omitempty" helix:"object"`
+	fact.Base
+}
+
+// Type returns "truncated".
+func (*Truncated) Type() string { return "truncated" }
+
+// Range is a part of the log that a [Truncated] fact hides: records of one
+// agent with From <= sequence <= To, as far as Scope reaches. They are those of
+// one tool call or, if CallID is empty, of no call; with ScopeAll and ScopeStream, of any.
+type Range struct {
+	AgentID string `json:"agentId"`
+	CallID  string `json:"callId,omitempty"`
+	From    uint64 `json:"from"`
+	To      uint64 `json:"to"`
+	Scope   Scope  `json:"scope,omitempty"`
+}
+
+// Scope says which records a [Range] can truncate; see [Scope.Strikes].
+type Scope string
+
+// The scopes.
+const (
+	ScopeRun     Scope = ""        // content that a model or a tool produced in a run
+	ScopeContent Scope = "content" // content, also of outside producers
+	ScopeChunks  Scope = "chunks"  // all chunks, lifecycle chunks included
+	ScopeStream  Scope = "stream"  // the stream: chunks, pauses and ends
+	ScopeAll     Scope = "all"     // everything that a rollback can hide
 )
 
 // Truncations is the set of truncated records. The log keeps them; the effective stream leaves
@@ -65,10 +117,6 @@ func (g Range) Covers(r Record) bool {
 // calls.
 func (s Scope) AnyCall() bool { return s == ScopeAll || s == ScopeStream }
 
-// Strikable reports whether a range of the ordinary scope, [ScopeRun], can
-// truncate such a record.
-func Strikable(e Envelope) bool { return ScopeRun.Strikes(e) }
-
 // Strikes reports whether a range of this scope can truncate such a record.
 //
 // ScopeRun is the content that a model or a tool produced in a run. Facts and lifecycle
@@ -91,7 +139,7 @@ func (s Scope) Strikes(e Envelope) bool {
 	case ScopeChunks:
 		return e.Kind == KindChunk
 	case ScopeStream:
-		return e.Kind == KindChunk || e.Kind == KindFact && e.Type != (*RunRequested)(nil).Type() && changesStream(e.Type)
+		return e.Kind == KindChunk || e.Kind == KindFact && e.Type != (*fact.RunRequested)(nil).Type() && changesStream(e.Type)
 	case ScopeAll:
 		return e.Kind == KindChunk || e.Kind == KindFact && mortalFact(e.Type)
 	}
@@ -115,11 +163,11 @@ func isContent(e Envelope) bool {
 
 func mortalFact(typ string) bool {
 	switch typ {
-	case (*UserMessage)(nil).Type(), (*RunRequested)(nil).Type(), (*ModelTurn)(nil).Type(), (*ModelFailed)(nil).Type(),
-		(*ToolResult)(nil).Type(), (*RunEnded)(nil).Type(), (*StreamPaused)(nil).Type(), (*StreamResumed)(nil).Type(),
-		(*StreamEnd)(nil).Type(), (*StreamFailed)(nil).Type(), (*CallSuspended)(nil).Type(),
-		(*ResultSubmitted)(nil).Type(), (*InterruptRequested)(nil).Type(), (*RemoteProgress)(nil).Type(),
-		(*MemoryRecalled)(nil).Type(), (*WorkspaceSaved)(nil).Type(), (*WorkspaceRestored)(nil).Type():
+	case (*fact.UserMessage)(nil).Type(), (*fact.RunRequested)(nil).Type(), (*fact.ModelTurn)(nil).Type(), (*fact.ModelFailed)(nil).Type(),
+		(*fact.ToolResult)(nil).Type(), (*fact.RunEnded)(nil).Type(), (*fact.StreamPaused)(nil).Type(), (*fact.StreamResumed)(nil).Type(),
+		(*fact.StreamEnd)(nil).Type(), (*fact.StreamFailed)(nil).Type(), (*fact.CallSuspended)(nil).Type(),
+		(*fact.ResultSubmitted)(nil).Type(), (*fact.InterruptRequested)(nil).Type(), (*fact.RemoteProgress)(nil).Type(),
+		(*fact.MemoryRecalled)(nil).Type(), (*fact.WorkspaceSaved)(nil).Type(), (*fact.WorkspaceRestored)(nil).Type():
 		return true
 	}
 	return false

@@ -38,18 +38,18 @@ func TestRangeCovers(t *testing.T) {
 	require.False(t, step.Covers(fact), "a fact of a chunk's name")
 }
 
-func TestStrikable(t *testing.T) {
+func TestScopeRunStrikes(t *testing.T) {
 	stays := []string{
 		"checkpoint_created", "error", "executor_superseded", "run_interrupted", "run_paused", "run_resumed",
 		"step_committed", "step_discarded", "stream_resync", "suspension_marker",
 	}
 	for _, typ := range append(eventlog.ChunkTypes(), "newer") {
 		e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ, Run: "r"}
-		require.Equal(t, !slices.Contains(stays, typ), eventlog.Strikable(e), typ)
+		require.Equal(t, !slices.Contains(stays, typ), eventlog.ScopeRun.Strikes(e), typ)
 	}
 	for _, typ := range append(eventlog.FactTypes(), "newer") {
-		require.False(t, eventlog.Strikable(eventlog.Envelope{Kind: eventlog.KindFact, Type: typ, Run: "r"}), typ)
-		require.False(t, eventlog.Strikable(eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ}), "an outside producer's %s", typ)
+		require.False(t, eventlog.ScopeRun.Strikes(eventlog.Envelope{Kind: eventlog.KindFact, Type: typ, Run: "r"}), typ)
+		require.False(t, eventlog.ScopeRun.Strikes(eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ}), "an outside producer's %s", typ)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestMarkerWireForm(t *testing.T) {
 	}{
 		{
 			&eventlog.Truncated{
-				Reason: eventlog.ResyncCrashRecovery, AtSequence: 9, TruncatedAtStep: new(0), MinSequence: 4, FactBase: factBase,
+				Reason: eventlog.ResyncCrashRecovery, AtSequence: 9, TruncatedAtStep: new(0), MinSequence: 4, Base: factBase,
 				Ranges: []eventlog.Range{{AgentID: "s", From: 5, To: 9, Scope: eventlog.ScopeContent}},
 			},
 			`{"type":"truncated","reason":"crash_recovery","ranges":[{"agentId":"s","from":5,"to":9,"scope":"content"}],"atSequence":9,` +
@@ -105,7 +105,7 @@ func TestMarkerWireForm(t *testing.T) {
 		},
 		{
 			&eventlog.Truncated{
-				Reason: eventlog.ResyncRollback, AtSequence: 9, AfterSequence: 4, Restore: raw(`{"a":"<"}`), FactBase: factBase,
+				Reason: eventlog.ResyncRollback, AtSequence: 9, AfterSequence: 4, Restore: raw(`{"a":"<"}`), Base: factBase,
 				Ranges: []eventlog.Range{{AgentID: "s", From: 5, To: 9, Scope: eventlog.ScopeAll}},
 			},
 			`{"type":"truncated","reason":"rollback","ranges":[{"agentId":"s","from":5,"to":9,"scope":"all"}],"atSequence":9,` +

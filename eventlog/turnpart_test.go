@@ -6,16 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestTurnPartsKeepWhatTheProviderWantsBack(t *testing.T) {
-	turn := &eventlog.ModelTurn{StepID: "s", StopReason: eventlog.StopEndTurn, FactBase: factBase, Parts: []eventlog.TurnPart{
+	turn := &fact.ModelTurn{StepID: "s", StopReason: fact.StopEndTurn, Base: factBase, Parts: []fact.TurnPart{
 		{Reasoning: "so", ProviderData: raw(`{"provider":"p","signature":"a+b/c=="}`)},
 		{ProviderData: raw(`{"provider":"p","redacted":"x"}`)},
 		{Text: "a", ProviderData: raw(`{"provider":"p"}`)},
-		{Source: &eventlog.Source{ID: "source_1_0", URL: "https://example.com/?a=1&b=2", Title: "Example"}},
-		{Source: &eventlog.Source{ID: "source_1_1", MediaType: "application/pdf", Title: "Report", Filename: "r.pdf"}},
-		{File: &eventlog.MessageFile{Data: "data:image/png;base64,AA==", MediaType: "image/png"}},
+		{Source: &fact.Source{ID: "source_1_0", URL: "https://example.com/?a=1&b=2", Title: "Example"}},
+		{Source: &fact.Source{ID: "source_1_1", MediaType: "application/pdf", Title: "Report", Filename: "r.pdf"}},
+		{File: &fact.MessageFile{Data: "data:image/png;base64,AA==", MediaType: "image/png"}},
 	}}
 	wire, err := eventlog.EncodeFact(turn)
 	require.NoError(t, err)
@@ -32,12 +33,12 @@ func TestTurnPartsKeepWhatTheProviderWantsBack(t *testing.T) {
 }
 
 func TestBadTurnParts(t *testing.T) {
-	for field, part := range map[string]eventlog.TurnPart{
+	for field, part := range map[string]fact.TurnPart{
 		"parts[0].providerData":    {ProviderData: raw(`"text"`)},
-		"parts[0].source.sourceId": {Source: &eventlog.Source{URL: "https://example.com"}},
+		"parts[0].source.sourceId": {Source: &fact.Source{URL: "https://example.com"}},
 	} {
-		_, err := eventlog.EncodeFact(&eventlog.ModelTurn{
-			StepID: "s", Parts: []eventlog.TurnPart{part}, StopReason: eventlog.StopEndTurn, FactBase: factBase,
+		_, err := eventlog.EncodeFact(&fact.ModelTurn{
+			StepID: "s", Parts: []fact.TurnPart{part}, StopReason: fact.StopEndTurn, Base: factBase,
 		})
 		var invalid *eventlog.ValidationError
 		require.ErrorAs(t, err, &invalid)

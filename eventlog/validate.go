@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Limits of what is written, in bytes of UTF-8.
@@ -162,6 +164,13 @@ func validateChunk(c Chunk) error {
 	k.id("agentType", b.AgentType)
 	k.notNegative("timestamp", b.Timestamp)
 	k.notNegative("step", int64(b.Step))
+	switch c := c.(type) { // deltas are most of what is written: their rules are by hand
+	case *TextDelta, *Thinking:
+		return k.result()
+	case *ToolArgStreamDelta:
+		k.id("toolCallId", c.ToolCallID)
+		return k.result()
+	}
 	k.fields(reflect.ValueOf(c).Elem(), "")
 	switch c := c.(type) {
 	case *StatePatch:
@@ -201,16 +210,16 @@ func (k *checker) patchOp(path string, op PatchOp) {
 	}
 }
 
-func validateFact(f Fact) error {
+func validateFact(f fact.Fact) error {
 	k := &checker{typ: f.Type()}
 	k.notNegative("timestamp", f.At())
 	k.fields(reflect.ValueOf(f).Elem(), "")
 	switch f := f.(type) {
-	case *SessionCreated:
+	case *fact.SessionCreated:
 		if c := f.Child; c != nil {
-			oneOf(k, "child.mode", c.Mode, SubSessionEphemeral, SubSessionPersistent)
+			oneOf(k, "child.mode", c.Mode, fact.SubSessionEphemeral, fact.SubSessionPersistent)
 		}
-	case *RunRequested:
+	case *fact.RunRequested:
 		if f.TraceParent != "" && !traceParent.MatchString(f.TraceParent) {
 			k.fail("traceParent", "is not in the form of W3C Trace Context")
 		}
@@ -227,33 +236,33 @@ func validateFact(f Fact) error {
 		if f.AfterSequence > f.AtSequence {
 			k.fail("afterSequence", "must not be after atSequence")
 		}
-	case *CallSuspended:
-		oneOf(k, "kind", f.Kind, PendingClient, PendingApproval, PendingChild)
-	case *ResultSubmitted:
-		oneOf(k, "kind", f.Kind, SubmitClientResult, SubmitApproval, SubmitTimeout, SubmitAbandoned)
-	case *InterruptRequested:
-		oneOf(k, "kind", f.Kind, StopInterrupt, StopAbort)
-		if f.Terminate && f.Kind != StopAbort {
+	case *fact.CallSuspended:
+		oneOf(k, "kind", f.Kind, fact.PendingClient, fact.PendingApproval, fact.PendingChild)
+	case *fact.ResultSubmitted:
+		oneOf(k, "kind", f.Kind, fact.SubmitClientResult, fact.SubmitApproval, fact.SubmitTimeout, fact.SubmitAbandoned)
+	case *fact.InterruptRequested:
+		oneOf(k, "kind", f.Kind, fact.StopInterrupt, fact.StopAbort)
+		if f.Terminate && f.Kind != fact.StopAbort {
 			k.fail("terminate", "goes with an abort")
 		}
-	case *UsageRecorded:
-		oneOf(k, "source", f.Source, UsageAgent, UsageTool, UsageSubAgent)
-	case *ClaimSettled:
-		oneOf(k, "how", f.How, ClaimReleased, ClaimSurvived)
-	case *MemorySaved:
-		k.text("content", f.Content, MaxMemory)
-		k.size("metadata", len(f.Metadata), MaxMemoryMetadata)
-		if len(f.Tags) > MaxMemoryTags {
-			k.fail("tags", fmt.Sprintf("must be at most %d", MaxMemoryTags))
+	case *fact.UsageRecorded:
+		oneOf(k, "source", f.Source, fact.UsageAgent, fact.UsageTool, fact.UsageSubAgent)
+	case *fact.ClaimSettled:
+		oneOf(k, "how", f.How, fact.ClaimReleased, fact.ClaimSurvived)
+	case *fact.MemorySaved:
+		k.text("content", f.Content, fact.MaxMemory)
+		k.size("metadata", len(f.Metadata), fact.MaxMemoryMetadata)
+		if len(f.Tags) > fact.MaxMemoryTags {
+			k.fail("tags", fmt.Sprintf("must be at most %d", fact.MaxMemoryTags))
 		}
 		for i, tag := range f.Tags {
 			k.id(fmt.Sprintf("tags[%d]", i), tag)
 		}
-	case *MemoryEmbedded:
+	case *fact.MemoryEmbedded:
 		switch {
-		case len(f.Vector) == 0 || len(f.Vector) > MaxDimensions:
-			k.fail("vector", fmt.Sprintf("must have 1 to %d numbers", MaxDimensions))
-		case !f.Vector.finite():
+		case len(f.Vector) == 0 || len(f.Vector) > fact.MaxDimensions:
+			k.fail("vector", fmt.Sprintf("must have 1 to %d numbers", fact.MaxDimensions))
+		case !f.Vector.Finite():
 			k.fail("vector", "must be of finite numbers")
 		}
 	}

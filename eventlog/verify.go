@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Finding is something that a verification noticed about a store.
@@ -132,7 +134,7 @@ func (c *recordChecker) see(r Record) {
 // are there once and in order, and none of them is after a claim that has
 // superseded it.
 func (c *recordChecker) checkWriter(r Record) {
-	claims := r.Kind == KindFact && r.Type == (*RunClaimed)(nil).Type()
+	claims := r.Kind == KindFact && r.Type == (*fact.RunClaimed)(nil).Type()
 	if r.Writer == "" { // an append that makes no promise
 		if claims {
 			c.holder = ""
@@ -170,10 +172,10 @@ func (c *recordChecker) checkPayload(r Record) {
 		_, unknown = chunk.(*Unknown)
 		decoded = chunk
 	case KindFact:
-		var fact Fact
-		fact, err = r.Fact()
-		_, unknown = fact.(*UnknownFact)
-		decoded = fact
+		var f fact.Fact
+		f, err = r.Fact()
+		_, unknown = f.(*fact.Unknown)
+		decoded = f
 	default:
 		c.tellUnknown(r, FoundUnknownKind, fmt.Sprintf("records of kind %q", r.Kind))
 		return

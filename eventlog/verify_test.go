@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -21,8 +22,8 @@ func (w *written) add(writer string, ordinal uint64, e eventlog.Entry) *eventlog
 }
 
 func (w *written) claim(writer string, ordinal uint64) {
-	w.add(writer, ordinal, logtest.Fact("s", &eventlog.RunClaimed{
-		RunID: "r", Node: "n", Attempt: 1, FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1},
+	w.add(writer, ordinal, logtest.Fact("s", &fact.RunClaimed{
+		RunID: "r", Node: "n", Attempt: 1, Base: fact.Base{SessionID: "s", Timestamp: 1},
 	}))
 }
 
@@ -122,7 +123,7 @@ func TestCheckFindsWhatMustNotBe(t *testing.T) {
 			func(w *written) {
 				w.add("a", 1, logtest.Text("s", "x")).Payload = []byte(`{"type":"text_delta"`)
 				w.add("a", 2, logtest.Text("s", "x")).Payload = nil
-				w.add("a", 3, logtest.Fact("s", &eventlog.StreamResumed{})).Payload = []byte("\x00")
+				w.add("a", 3, logtest.Fact("s", &fact.StreamResumed{})).Payload = []byte("\x00")
 			},
 			[]place{{eventlog.FoundPayload, 10}, {eventlog.FoundPayload, 20}, {eventlog.FoundPayload, 30}},
 		},

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Writer is the one writer of a session tree while its claim holds. Many
@@ -100,7 +102,7 @@ func NewWriter(log Log, session string, o WriterOptions) *Writer {
 
 // Claim makes w the tree's only writer. It fails with ErrSuperseded if
 // another writer has claimed since Head.
-func (w *Writer) Claim(ctx context.Context, claim *RunClaimed) error {
+func (w *Writer) Claim(ctx context.Context, claim *fact.RunClaimed) error {
 	e, err := NewFact(claim.SessionID, claim, Labels{Run: claim.RunID})
 	if err != nil {
 		return err
@@ -397,7 +399,7 @@ func (w *Writer) catchUp(ctx context.Context) (uint64, error) {
 			return 0, err
 		}
 		w.see(r)
-		if r.Kind == KindFact && r.Type == (*RunClaimed)(nil).Type() {
+		if r.Kind == KindFact && r.Type == (*fact.RunClaimed)(nil).Type() {
 			return 0, ErrSuperseded
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -48,7 +49,7 @@ func TestRequestsPerSecond(t *testing.T) {
 // A caller has so many streams at a time. One that ends makes room for another.
 func TestStreamsOfACaller(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers, func(o *httpapi.Options) { o.MaxStreams = 2 })
-	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}), text("s", "x"))
+	a.append("s", factOf("s", &fact.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", Base: factBase("s")}), text("s", "x"))
 	open := func() *stream { return a.stream("/sse?sessionId=s", bearer("ann")...) }
 	first, second := open(), open()
 	first.next()
@@ -73,7 +74,7 @@ func TestStreamsOfACaller(t *testing.T) {
 func TestStreamsOfATenant(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers, withTenants(quota.Tenants{Default: quota.Limits{Streams: 1}}))
 	for user, tenant := range tenants {
-		a.append("of-"+user, fact("of-"+user, &eventlog.SessionCreated{AgentType: "writer", UserID: user, Tenant: tenant, FactBase: factBase("of-" + user)}), text("of-"+user, "x"))
+		a.append("of-"+user, factOf("of-"+user, &fact.SessionCreated{AgentType: "writer", UserID: user, Tenant: tenant, Base: factBase("of-" + user)}), text("of-"+user, "x"))
 	}
 	a.stream("/sse?sessionId=of-ann", bearer("ann")...).next()
 	a.get("/sse?sessionId=of-ann", bearer("ann")...).failed(t, 429, api.CodeQuotaExceeded)
@@ -87,7 +88,7 @@ func TestChatOverItsStreams(t *testing.T) {
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello"}}, nil)}},
 		withUsers, withTenants(quota.Tenants{Default: quota.Limits{Streams: 1}}))
-	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}), text("s", "x"))
+	a.append("s", factOf("s", &fact.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", Base: factBase("s")}), text("s", "x"))
 	open := a.stream("/sse?sessionId=s", bearer("ann")...)
 	open.next()
 	chat := func() answer {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
@@ -395,8 +396,8 @@ func TestChunksProducersAtOnce(t *testing.T) {
 func TestARequestIsJudgedByTheSessionThatIsThere(t *testing.T) {
 	log := &renewed{Log: memory.New()}
 	a := newAPIOn(t, log, nil)
-	begin := fact("s", &eventlog.RunRequested{RunID: "run-1", Mode: eventlog.ModeStart, FactBase: factBase("s")})
-	over := fact("s", &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunCompleted, FactBase: factBase("s")})
+	begin := factOf("s", &fact.RunRequested{RunID: "run-1", Mode: fact.ModeStart, Base: factBase("s")})
+	over := factOf("s", &fact.RunEnded{RunID: "run-1", Status: fact.RunCompleted, Base: factBase("s")})
 	a.append("s", begin, over)
 	log.before = func() {
 		_, err := log.Erase(a.ctx(), "s")

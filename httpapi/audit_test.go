@@ -12,19 +12,20 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
 // actors returns who asked for the facts of a type, in order; truncated ones too.
-func (a *testAPI) actors(session, typ string) (all []*eventlog.Actor) {
+func (a *testAPI) actors(session, typ string) (all []*fact.Actor) {
 	a.t.Helper()
 	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {
 		require.NoError(a.t, err)
 		if r.Kind == eventlog.KindFact && r.Type == typ {
 			f, err := eventlog.DecodeFact(r.Payload)
 			require.NoError(a.t, err)
-			all = append(all, eventlog.ActorIn(f))
+			all = append(all, fact.ActorIn(f))
 		}
 	}
 	return all
@@ -43,13 +44,13 @@ func TestRecordsNameTheirCaller(t *testing.T) {
 	}
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{asker}, withUsers)
 	n := 0
-	as := func(token, target, body string) eventlog.Actor {
+	as := func(token, target, body string) fact.Actor {
 		t.Helper()
 		n++
 		id := fmt.Sprintf("req-%d", n)
 		got := a.post(target, body, append(bearer(token), "X-Request-Id", id)...)
 		require.Equal(t, 200, got.status, got.body)
-		by := eventlog.Actor{Token: token + "'s token", User: token, Address: "127.0.0.1", Request: id}
+		by := fact.Actor{Token: token + "'s token", User: token, Address: "127.0.0.1", Request: id}
 		if token == "plain" {
 			by.User = ""
 		}
@@ -64,9 +65,9 @@ func TestRecordsNameTheirCaller(t *testing.T) {
 	approved := as("desk", "/submit-tool-result", `{"sessionId":"s","toolCallId":"c1","kind":"approval-response","approved":true}`)
 	resumed := as("ann", "/resume", `{"sessionId":"s"}`)
 	settle()
-	require.Equal(t, []*eventlog.Actor{&started}, a.actors("s", "session_created"))
-	require.Equal(t, []*eventlog.Actor{&started}, a.actors("s", "user_message"))
-	require.Equal(t, []*eventlog.Actor{&started, &resumed}, a.actors("s", "run_requested"))
+	require.Equal(t, []*fact.Actor{&started}, a.actors("s", "session_created"))
+	require.Equal(t, []*fact.Actor{&started}, a.actors("s", "user_message"))
+	require.Equal(t, []*fact.Actor{&started, &resumed}, a.actors("s", "run_requested"))
 	require.Equal(t, &approved, a.actors("s", "result_submitted")[0])
 	for _, typ := range []string{"model_turn", "run_claimed"} {
 		for _, by := range a.actors("s", typ) {
@@ -74,7 +75,7 @@ func TestRecordsNameTheirCaller(t *testing.T) {
 		}
 	}
 	forked := as("ann", "/sessions/s/fork", `{"sessionId":"f"}`)
-	require.Equal(t, []*eventlog.Actor{&forked}, a.actors("f", "session_forked"))
+	require.Equal(t, []*fact.Actor{&forked}, a.actors("f", "session_forked"))
 	aborted := as("plain", "/abort", `{"sessionId":"s"}`)
 	require.Equal(t, &aborted, a.actors("s", "interrupt_requested")[0])
 	first := a.firstSequence("s")
@@ -92,8 +93,8 @@ func TestImportsNameTheirCaller(t *testing.T) {
 		t.Helper()
 		return to.post("/sessions/s/import", exported, append(bearer("plain"), "X-Request-Id", request)...).imported(t)
 	}
-	by := func(request string) *eventlog.Actor {
-		return &eventlog.Actor{Token: "plain's token", Address: "127.0.0.1", Request: request}
+	by := func(request string) *fact.Actor {
+		return &fact.Actor{Token: "plain's token", Address: "127.0.0.1", Request: request}
 	}
 	first := from.export("s")
 	done := imports(a, first, "r1")
@@ -101,14 +102,14 @@ func TestImportsNameTheirCaller(t *testing.T) {
 	again := imports(a, first, "r2")
 	require.Zero(t, again.Appended)
 	require.Equal(t, done.SHA256, again.SHA256)
-	require.Equal(t, []*eventlog.Actor{by("r1")}, a.actors("s", "session_imported"))
+	require.Equal(t, []*fact.Actor{by("r1")}, a.actors("s", "session_imported"))
 	require.Equal(t, from.fold("s", 0).UpdatedAt, a.fold("s", 0).UpdatedAt)
 
 	from.append("s", text("s", "two"))
 	more := imports(a, from.export("s"), "r3")
 	require.Equal(t, 2, more.Records)
 	require.Equal(t, 1, more.Appended)
-	require.Equal(t, []*eventlog.Actor{by("r1"), by("r3")}, a.actors("s", "session_imported"))
+	require.Equal(t, []*fact.Actor{by("r1"), by("r3")}, a.actors("s", "session_imported"))
 	require.Equal(t, []string{"one", "two"}, a.texts("s"))
 
 	third := newAPIOn(t, memory.New(), nil, withUsers)
@@ -116,7 +117,7 @@ func TestImportsNameTheirCaller(t *testing.T) {
 	for range 2 {
 		require.Equal(t, 4, imports(third, exported, "r4").Records)
 	}
-	require.Equal(t, []*eventlog.Actor{by("r1"), by("r3"), by("r4")}, third.actors("s", "session_imported"))
+	require.Equal(t, []*fact.Actor{by("r1"), by("r3"), by("r4")}, third.actors("s", "session_imported"))
 }
 
 // firstSequence is the sequence of a session's first record.
@@ -188,15 +189,15 @@ func TestRefusalsAreBounded(t *testing.T) {
 
 // An actor survives the wire, and one of nobody leaves none on it.
 func TestActorOnTheWire(t *testing.T) {
-	f := &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: factBase("s")}
+	f := &fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: factBase("s")}
 	raw, err := json.Marshal(f)
 	require.NoError(t, err)
 	require.NotContains(t, string(raw), `"by"`)
-	eventlog.SetActor(eventlog.WithActor(t.Context(), eventlog.Actor{Token: "t"}), f)
+	fact.SetActor(fact.WithActor(t.Context(), fact.Actor{Token: "t"}), f)
 	e, err := eventlog.NewFact("s", f, eventlog.Labels{})
 	require.NoError(t, err)
 	require.Contains(t, string(e.Payload), `"by":{"token":"t"}`)
 	back, err := eventlog.DecodeFact(e.Payload)
 	require.NoError(t, err)
-	require.Equal(t, &eventlog.Actor{Token: "t"}, eventlog.ActorIn(back))
+	require.Equal(t, &fact.Actor{Token: "t"}, fact.ActorIn(back))
 }

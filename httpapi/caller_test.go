@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -51,8 +52,8 @@ func (a *testAPI) finishedOf(user, id string) {
 
 func (a *testAPI) finishedIn(tenant, user, id string) {
 	a.t.Helper()
-	a.append(id, fact(id, &eventlog.SessionCreated{
-		AgentType: "writer", State: json.RawMessage(`{"n":1}`), UserID: user, Tenant: tenant, FactBase: factBase(id),
+	a.append(id, factOf(id, &fact.SessionCreated{
+		AgentType: "writer", State: json.RawMessage(`{"n":1}`), UserID: user, Tenant: tenant, Base: factBase(id),
 	}), text(id, classified(id)), ended(id, `"`+classified(id)+`"`))
 }
 
@@ -101,8 +102,8 @@ func TestCallersOfTenants(t *testing.T) {
 		}
 		o.Auth, o.Identify = auth.BearerTokens(tokens), auth.TokenCallers(tokens)
 	})
-	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}))
-	a.append("old", fact("old", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("old")}))
+	a.append("s", factOf("s", &fact.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", Base: factBase("s")}))
+	a.append("old", factOf("old", &fact.SessionCreated{AgentType: "writer", UserID: "ann", Base: factBase("old")}))
 	require.Equal(t, 200, a.get("/sessions/s", bearer("red")...).status)
 	a.get("/sessions/s", bearer("blue")...).failed(t, 404, api.CodeNotFound)
 	a.get("/sessions/old", bearer("blue")...).failed(t, 404, api.CodeNotFound) // from before there were tenants
@@ -276,7 +277,7 @@ func TestCallersParked(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withReadModels(t), withUsers)
 	for _, user := range []string{"ann", "bob"} {
 		a.finishedOf(user, "of-"+user)
-		a.append("of-"+user, fact("of-"+user, &eventlog.ToolResult{RunID: "r", StepID: "s", ToolCallID: "c", ToolName: "t", Result: json.RawMessage("1"), FactBase: factBase("of-" + user)}))
+		a.append("of-"+user, factOf("of-"+user, &fact.ToolResult{RunID: "r", StepID: "s", ToolCallID: "c", ToolName: "t", Result: json.RawMessage("1"), Base: factBase("of-" + user)}))
 	}
 	var page api.Page[struct{ SessionID string }]
 	a.get("/parked", bearer("plain")...).decode(t, &page)
@@ -384,7 +385,7 @@ func TestReconfiguredCaller(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPIOn(t, memory.New(), nil, withUsers)
-			a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}), text("s", "x"))
+			a.append("s", factOf("s", &fact.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", Base: factBase("s")}), text("s", "x"))
 			s := a.stream("/sse?sessionId=s", bearer("ann")...)
 			now.Token, now.Operations, now.Sessions = "ann", []string{"*"}, []string{"*"}
 			tokens := []auth.Token{now}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -276,8 +276,8 @@ func TestChatMessageAfterStop(t *testing.T) {
 		"dead":  {`{"id":"dead","messages":[` + user("u", "hi") + `]}`, []string{"hi", "hello"}},
 		"awake": {says("awake", "", "hello?"), []string{"hi", "hello?", "hello"}},
 	} {
-		a.append(session, fact(session, &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase(session)}),
-			fact(session, &eventlog.UserMessage{Content: "hi", MessageID: "u", FactBase: factBase(session)}), requested(session, "run-1"))
+		a.append(session, factOf(session, &fact.SessionCreated{AgentType: "echo", Base: factBase(session)}),
+			factOf(session, &fact.UserMessage{Content: "hi", MessageID: "u", Base: factBase(session)}), requested(session, "run-1"))
 		require.Equal(t, "hello", a.chat(tc.body).text())
 		require.Equal(t, tc.said, a.said(session))
 	}

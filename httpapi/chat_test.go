@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -204,7 +205,7 @@ func TestChatMessages(t *testing.T) {
 		]}],"later":true}`)
 	m := a.tree("s").Messages[0]
 	require.Equal(t, "look here", m.Content)
-	require.Equal(t, []eventlog.MessageFile{{Data: "data:text/plain;base64,aGk=", MediaType: "text/plain", Filename: "f.txt"}}, m.Files)
+	require.Equal(t, []fact.MessageFile{{Data: "data:text/plain;base64,aGk=", MediaType: "text/plain", Filename: "f.txt"}}, m.Files)
 	require.JSONEq(t, `{"source":"web","a":1,"b":{"x":"<&>"}}`, string(m.Metadata))
 	a.chat(`{"id":"none","agentType":"echo","messages":[{"role":"user","metadata":null,"parts":[{"type":"text","text":"hi"}]}]}`)
 	require.Nil(t, a.tree("none").Messages[0].Metadata)

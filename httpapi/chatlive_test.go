@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
@@ -36,7 +36,7 @@ func (s slow) Generate(ctx context.Context, _ model.Request, emit func(model.Eve
 			return model.Answer{}, err
 		}
 	}
-	return model.Answer{Model: "slow", StopReason: eventlog.StopEndTurn}, nil
+	return model.Answer{Model: "slow", StopReason: fact.StopEndTurn}, nil
 }
 
 // take reads parts from a stream that continues, until one holds the text.

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -86,7 +87,7 @@ func counters() []agentloop.Agent {
 	}
 	other := append([]scripted.Turn{script[0]}, scripted.Turn{Text: "that is all"})
 	for i := range script {
-		script[i].Usage = eventlog.TokenUsage{Prompt: int64(10 * (i + 1)), Completion: 1, Total: int64(10*(i+1) + 1)}
+		script[i].Usage = fact.TokenUsage{Prompt: int64(10 * (i + 1)), Completion: 1, Total: int64(10*(i+1) + 1)}
 	}
 	return []agentloop.Agent{
 		{Name: "two", Tools: []agentloop.Tool{note}, Model: scripted.New(script, nil)},
@@ -192,20 +193,20 @@ func TestCompareSessions(t *testing.T) {
 // last, what it waits for included.
 func TestCompareOfSteps(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
-	at := func(ms int64) eventlog.FactBase { return eventlog.FactBase{SessionID: "s", Timestamp: ms} }
+	at := func(ms int64) fact.Base { return fact.Base{SessionID: "s", Timestamp: ms} }
 	by := func(ms int64, step int) eventlog.Base {
 		return eventlog.Base{AgentID: "s", AgentType: "writer", Timestamp: ms, Step: step}
 	}
-	call := eventlog.ToolCall{ID: "c", Name: "look", Arguments: json.RawMessage(`{}`)}
+	call := fact.ToolCall{ID: "c", Name: "look", Arguments: json.RawMessage(`{}`)}
 	a.append("s", created("s"), requested("s", "run-1"),
 		chunk(&eventlog.StepStart{StepID: new("one"), Base: by(1000, 1)}),
-		fact("s", &eventlog.ModelTurn{RunID: "run-1", StepID: "one", Step: 1, StopReason: eventlog.StopToolUse, Parts: []eventlog.TurnPart{{ToolCall: &call}}, FactBase: at(1500)}),
-		fact("s", &eventlog.ToolResult{RunID: "run-1", StepID: "one", ToolCallID: "c", ToolName: "look", Result: json.RawMessage(`1`), FactBase: at(61500)}),
+		factOf("s", &fact.ModelTurn{RunID: "run-1", StepID: "one", Step: 1, StopReason: fact.StopToolUse, Parts: []fact.TurnPart{{ToolCall: &call}}, Base: at(1500)}),
+		factOf("s", &fact.ToolResult{RunID: "run-1", StepID: "one", ToolCallID: "c", ToolName: "look", Result: json.RawMessage(`1`), Base: at(61500)}),
 		chunk(&eventlog.StepCommitted{RunID: "run-1", StepID: "one", CheckpointID: "cp", Base: by(61600, 1)}),
 		chunk(&eventlog.StepStart{StepID: new("two"), Base: by(62000, 2)}),
-		fact("s", &eventlog.ModelFailed{RunID: "run-1", StepID: "two", Step: 2, Attempt: 1, Error: "busy", Code: "x", Retryable: true, FactBase: at(62100)}),
+		factOf("s", &fact.ModelFailed{RunID: "run-1", StepID: "two", Step: 2, Attempt: 1, Error: "busy", Code: "x", Retryable: true, Base: at(62100)}),
 		chunk(&eventlog.StepStart{StepID: new("two"), Base: by(63000, 2)}),
-		fact("s", &eventlog.ModelTurn{RunID: "run-1", StepID: "two", Step: 2, StopReason: eventlog.StopEndTurn, Parts: []eventlog.TurnPart{{Text: "x"}}, FactBase: at(64000)}))
+		factOf("s", &fact.ModelTurn{RunID: "run-1", StepID: "two", Step: 2, StopReason: fact.StopEndTurn, Parts: []fact.TurnPart{{Text: "x"}}, Base: at(64000)}))
 	require.Empty(t, a.tree("s").Parked)
 	require.Equal(t, []projector.StepTime{{Turn: 1, Step: 1, DurationMs: 60600}, {Turn: 1, Step: 2, DurationMs: 2000}}, a.compare("a=s&b=s").A.Steps)
 }

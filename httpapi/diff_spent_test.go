@@ -13,7 +13,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -100,7 +100,7 @@ func TestDiffOfCalls(t *testing.T) {
 // TestDiffOfSpending: tokens, what they cost where that is known, and time.
 func TestDiffOfSpending(t *testing.T) {
 	t.Parallel()
-	tokens := eventlog.TokenUsage{Prompt: 10, Completion: 3, Cached: 4, Total: 13}
+	tokens := fact.TokenUsage{Prompt: 10, Completion: 3, Cached: 4, Total: 13}
 	turns := saying("done", calling("task", "subagent__child", `{"message":"do it"}`))
 	for i := range turns {
 		turns[i].Usage = tokens
@@ -120,7 +120,7 @@ func TestDiffOfSpending(t *testing.T) {
 	require.InDelta(t, 6+4*0.5+3*2, *spent.Cost, 1e-9)
 	require.Empty(t, spent.Unpriced)
 	back := a.diffs("p", turn, turn-1).Spent
-	require.Equal(t, eventlog.TokenUsage{Prompt: -10, Completion: -3, Cached: -4, Total: -13}, back.Usage)
+	require.Equal(t, fact.TokenUsage{Prompt: -10, Completion: -3, Cached: -4, Total: -13}, back.Usage)
 	require.InDelta(t, -14, *back.Cost, 1e-9)
 	require.Equal(t, -spent.DurationMs, back.DurationMs)
 	require.JSONEq(t, fmt.Sprintf(`{"from":%d,"to":%d,"usage":{"prompt":10,"completion":3,"cached":4,"total":13},"cost":14,"durationMs":%d}`, turn-1, turn, spent.DurationMs),

@@ -9,7 +9,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/integration/testkit"
@@ -110,7 +110,7 @@ func TestDiffOfOddStates(t *testing.T) {
 	} {
 		entry := created("s")
 		if i > 0 {
-			entry = fact("s", &eventlog.SessionCreated{AgentType: "writer", State: json.RawMessage(state), FactBase: factBase("s")})
+			entry = factOf("s", &fact.SessionCreated{AgentType: "writer", State: json.RawMessage(state), Base: factBase("s")})
 		}
 		a.append("s", entry)
 	}

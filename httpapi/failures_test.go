@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
@@ -65,7 +65,7 @@ func TestNothingStreamsAfterAFailure(t *testing.T) {
 func TestCostOfAMessage(t *testing.T) {
 	t.Parallel()
 	a := newChat(t, []agentloop.Agent{{Name: "a", Model: scripted.New([]scripted.Turn{{
-		Text: "hi", Usage: eventlog.TokenUsage{Prompt: 10, Completion: 2, Total: 12},
+		Text: "hi", Usage: fact.TokenUsage{Prompt: 10, Completion: 2, Total: 12},
 	}}, nil)}})
 	ask := func(session string) uitest.Part {
 		got := a.post("/chat?format=text-stream-part", says(session, "a", "go"))

@@ -29,6 +29,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -185,8 +186,8 @@ func base(session string) eventlog.Base {
 	return eventlog.Base{AgentID: session, AgentType: "writer", Timestamp: 1, Step: 1}
 }
 
-func factBase(session string) eventlog.FactBase {
-	return eventlog.FactBase{SessionID: session, Timestamp: 1}
+func factBase(session string) fact.Base {
+	return fact.Base{SessionID: session, Timestamp: 1}
 }
 
 func chunk(c eventlog.Chunk) eventlog.Entry {
@@ -201,7 +202,7 @@ func text(session, s string) eventlog.Entry {
 	return chunk(&eventlog.TextDelta{Delta: s, Base: base(session)})
 }
 
-func fact(session string, f eventlog.Fact) eventlog.Entry {
+func factOf(session string, f fact.Fact) eventlog.Entry {
 	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
 	if err != nil {
 		panic(err)
@@ -210,17 +211,17 @@ func fact(session string, f eventlog.Fact) eventlog.Entry {
 }
 
 func created(session string) eventlog.Entry {
-	return fact(session, &eventlog.SessionCreated{
-		AgentType: "writer", State: json.RawMessage(`{"n":1}`), FactBase: factBase(session),
+	return factOf(session, &fact.SessionCreated{
+		AgentType: "writer", State: json.RawMessage(`{"n":1}`), Base: factBase(session),
 	})
 }
 
 func requested(session, run string) eventlog.Entry {
-	return fact(session, &eventlog.RunRequested{RunID: run, Mode: eventlog.ModeStart, FactBase: factBase(session)})
+	return factOf(session, &fact.RunRequested{RunID: run, Mode: fact.ModeStart, Base: factBase(session)})
 }
 
 func ended(session, output string) eventlog.Entry {
-	return fact(session, &eventlog.StreamEnd{StreamID: session, Timestamp: 1, FinalOutput: json.RawMessage(output)})
+	return factOf(session, &fact.StreamEnd{StreamID: session, Timestamp: 1, FinalOutput: json.RawMessage(output)})
 }
 
 // answer is an HTTP answer that was read whole.

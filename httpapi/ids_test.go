@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -111,8 +112,8 @@ func TestMemoriesAreNoSessions(t *testing.T) {
 	chats := func(o *httpapi.Options) { o.Chat = &chat.Options{} }
 	test := func(t *testing.T, a *testAPI) {
 		log := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
-		saved, err := eventlog.NewFact(log, &eventlog.MemorySaved{
-			MemoryID: "m", Content: "likes tea", FactBase: eventlog.FactBase{SessionID: log, Timestamp: 1},
+		saved, err := eventlog.NewFact(log, &fact.MemorySaved{
+			MemoryID: "m", Content: "likes tea", Base: fact.Base{SessionID: log, Timestamp: 1},
 		}, eventlog.Labels{})
 		require.NoError(t, err)
 		a.append(log, saved)

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -79,16 +80,16 @@ func livelySession(t *testing.T, id string) *testAPI {
 	s.rest()
 
 	middle := a.append(id, requested(id, "r2"), text(id, "dead"), text(id, "dead, too"), text(id, "alive"))
-	a.append(id, fact(id, &eventlog.Truncated{
+	a.append(id, factOf(id, &eventlog.Truncated{
 		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: id, From: middle[1], To: middle[2]}},
-		AtSequence: middle[3], FactBase: factBase(id),
+		AtSequence: middle[3], Base: factBase(id),
 	}))
 	a.noise(1)
 	a.post(chunksOf(id), lines(id, "k", 3), idemKey, "key").appended(t)
 	at := a.append(id, chunk(&eventlog.StatePatch{
 		Patches: []eventlog.PatchOp{{Op: "add", Path: "/more", Value: json.RawMessage(`1.50`)}}, Base: base(id),
 	}))[0]
-	a.append(id, text(id, "rolled back"), fact(id, &eventlog.UserMessage{Content: "forget this", FactBase: factBase(id)}))
+	a.append(id, text(id, "rolled back"), factOf(id, &fact.UserMessage{Content: "forget this", Base: factBase(id)}))
 	restore, err := projector.RestoreAt(a.fold(id, at))
 	require.NoError(t, err)
 	_, err = eventlog.Rollback(a.ctx(), a.log, id, at, eventlog.RollbackOptions{Restore: restore})

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -147,7 +148,7 @@ func TestLayerAAnswers(t *testing.T) {
 	a.begin("aborted", "locator")
 	require.JSONEq(t, `{"ok":true}`, a.post("/abort", of("aborted", `,"reason":"enough"`)).body)
 	a.append("produced", text("produced", "a"))
-	a.append("crashed", fact("crashed", &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase("crashed")}), requested("crashed", "run-1"))
+	a.append("crashed", factOf("crashed", &fact.SessionCreated{AgentType: "echo", Base: factBase("crashed")}), requested("crashed", "run-1"))
 	a.append("foreign", created("foreign"), requested("foreign", "run-1"))
 	a.append("erasing", created("erasing"))
 	fence := nats.NewMsg("helix.log.0.erasing")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -44,7 +45,7 @@ func said[T any](s *saidRows, asked any, row T, p readmodel.Paging) (readmodel.A
 
 var saidUsed = readmodel.Used{
 	ModelCalls: 2, ToolCalls: 3, FailedToolCalls: 1,
-	Tokens: eventlog.TokenUsage{Prompt: 10, Completion: 5, Reasoning: 1, Cached: 2, CacheWrite: 1, Total: 15},
+	Tokens: fact.TokenUsage{Prompt: 10, Completion: 5, Reasoning: 1, Cached: 2, CacheWrite: 1, Total: 15},
 }
 
 func (s *saidRows) Sessions(_ context.Context, f readmodel.SessionFilter) (readmodel.Answer[readmodel.Page[readmodel.Session]], error) {
@@ -59,7 +60,7 @@ func (s *saidRows) Runs(_ context.Context, f readmodel.RunFilter) (readmodel.Ans
 	f.Visible = nil
 	return said(s, f, readmodel.Run{
 		SessionID: "s", RootSessionID: "s", AgentType: "writer", UserID: "u", Used: saidUsed,
-		Run: projector.Run{RunID: "r", Turn: 1, Mode: eventlog.ModeStart, Status: eventlog.RunCompleted, StartedAt: 1, CompletedAt: 2, Struck: true},
+		Run: projector.Run{RunID: "r", Turn: 1, Mode: fact.ModeStart, Status: fact.RunCompleted, StartedAt: 1, CompletedAt: 2, Struck: true},
 	}, f.Paging)
 }
 
@@ -107,7 +108,7 @@ func TestListingsAsk(t *testing.T) {
 		},
 		"/runs": readmodel.RunFilter{Paging: first},
 		"/runs?sessionId=s&userId=u&agentType=a&status=suspended_client_tool&from=2026-01-01&to=2026-01-01T00:00:01.5%2B00:00": readmodel.RunFilter{
-			SessionID: "s", UserID: "u", AgentType: "a", Status: eventlog.RunClientTool, From: january, To: january + 1500, Paging: first,
+			SessionID: "s", UserID: "u", AgentType: "a", Status: fact.RunClientTool, From: january, To: january + 1500, Paging: first,
 		},
 		"/usage": readmodel.UsageQuery{By: readmodel.ByAgent},
 		fmt.Sprintf("/usage?by=day&from=%d&to=%d&sessionId=s&userId=u&agentType=a", january, january): readmodel.UsageQuery{

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/memory/embedder/local"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -31,26 +32,26 @@ func (f foldedMemories) all(ctx context.Context, scope eventlog.MemoryScope, mod
 		if err != nil {
 			return nil, err
 		}
-		fact, err := r.Fact()
+		f, err := r.Fact()
 		if err != nil {
 			return nil, err
 		}
 		is := func(id string) func(readmodel.Memory) bool {
 			return func(m readmodel.Memory) bool { return m.ID == id }
 		}
-		switch m := fact.(type) {
-		case *eventlog.MemorySaved:
+		switch m := f.(type) {
+		case *fact.MemorySaved:
 			if !slices.ContainsFunc(all, is(m.MemoryID)) {
 				all = append(all, readmodel.Memory{
 					ID: m.MemoryID, Scope: scope, Content: m.Content, Tags: m.Tags, Metadata: m.Metadata, Source: m.Source,
 					CreatedAt: m.Timestamp, Sequence: r.Sequence, EmbeddingStatus: readmodel.EmbeddingPending,
 				})
 			}
-		case *eventlog.MemoryEmbedded:
+		case *fact.MemoryEmbedded:
 			if i := slices.IndexFunc(all, is(m.MemoryID)); i >= 0 && m.Model == model {
 				all[i].EmbeddingStatus = readmodel.EmbeddingComplete
 			}
-		case *eventlog.MemoryForgotten:
+		case *fact.MemoryForgotten:
 			all = slices.DeleteFunc(all, is(m.MemoryID))
 		}
 	}
@@ -78,7 +79,7 @@ func (f foldedMemories) Memory(ctx context.Context, scope eventlog.MemoryScope, 
 		}
 	}
 	for r := range f.log.Read(ctx, scope.LogID(), 0, 0) {
-		if fact, _ := r.Fact(); fact != nil && fact.Type() == "memory_forgotten" && fact.(*eventlog.MemoryForgotten).MemoryID == id {
+		if f, _ := r.Fact(); f != nil && f.Type() == "memory_forgotten" && f.(*fact.MemoryForgotten).MemoryID == id {
 			return a, readmodel.ErrForgotten
 		}
 	}

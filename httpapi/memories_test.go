@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -77,9 +78,9 @@ func TestBadMemories(t *testing.T) {
 		{`{"scope":"user","id":"ada","content":" "}`, "content"},
 		{`{"scope":"user","id":"ada","content":"x","tags":[""]}`, "tags[0]"},
 		{`{"scope":"user","id":"ada","content":"x","metadata":[]}`, "metadata"},
-		{metadata(eventlog.MaxMemoryMetadata + 1), "metadata"},
-		{tags(eventlog.MaxMemoryTags+1, 1), "tags"},
-		{tags(eventlog.MaxMemoryTags, eventlog.MaxID+1), "tags[0]"},
+		{metadata(fact.MaxMemoryMetadata + 1), "metadata"},
+		{tags(fact.MaxMemoryTags+1, 1), "tags"},
+		{tags(fact.MaxMemoryTags, eventlog.MaxID+1), "tags[0]"},
 	} {
 		got := a.post("/memories", c.body)
 		got.failed(t, 400, api.CodeInvalidRequest)
@@ -89,8 +90,8 @@ func TestBadMemories(t *testing.T) {
 	_, err := log.Head(t.Context(), eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "ada"}.LogID())
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 
-	a.post("/memories", metadata(eventlog.MaxMemoryMetadata)).done(t)
-	a.post("/memories", tags(eventlog.MaxMemoryTags, eventlog.MaxID)).done(t)
+	a.post("/memories", metadata(fact.MaxMemoryMetadata)).done(t)
+	a.post("/memories", tags(fact.MaxMemoryTags, eventlog.MaxID)).done(t)
 }
 
 // A caller that may use only some sessions reaches only their memories, and no user's or

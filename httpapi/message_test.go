@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/engine"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -147,7 +147,7 @@ func TestMessageAfterAnInterrupt(t *testing.T) {
 	a.stream("/sse?sessionId=s").rest()
 	tree := a.tree("s")
 	require.Equal(t, run.RunID, tree.CurrentRun().RunID)
-	require.Equal(t, eventlog.ModeWithMessage, tree.CurrentRun().Mode)
+	require.Equal(t, fact.ModeWithMessage, tree.CurrentRun().Mode)
 	require.Equal(t, 1, tree.TurnCount)
 	require.Equal(t, "completed", a.status("s").Status)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -67,7 +68,7 @@ func (citing) Generate(_ context.Context, _ model.Request, emit func(model.Event
 			return model.Answer{}, err
 		}
 	}
-	return model.Answer{Model: "citing", StopReason: eventlog.StopEndTurn}, nil
+	return model.Answer{Model: "citing", StopReason: fact.StopEndTurn}, nil
 }
 
 // trafficParts: every part of the two dialects.

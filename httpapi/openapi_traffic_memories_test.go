@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	logmem "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -44,7 +45,7 @@ func trafficMemories(t *testing.T, c *apiChecker) {
 	a.request("DELETE", ada+"&tenant=red", "").done(t)
 
 	// One that an agent has saved says where.
-	d := memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfAgent, ID: "clerk"}, Content: "x", Source: &eventlog.MemorySource{
+	d := memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfAgent, ID: "clerk"}, Content: "x", Source: &fact.MemorySource{
 		SessionID: "s", AgentType: "clerk", RunID: "r", ToolCallID: "c",
 	}}
 	_, err := remembering(log).Save(t.Context(), d)

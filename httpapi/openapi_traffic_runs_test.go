@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -64,8 +65,8 @@ func trafficRuns(t *testing.T, c *apiChecker) {
 	message("done", `{"message":"x","userId":"v"}`).failed(t, 403, api.CodeUnauthorized)
 	message("done", `{}`).failed(t, 400, api.CodeInvalidRequest)
 	message("nobody", `{"message":"x"}`).failed(t, 404, api.CodeNotFound)
-	a.append("dying", fact("dying", &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase("dying")}), requested("dying", "run-1"),
-		fact("dying", &eventlog.InterruptRequested{RunID: "run-1", Kind: eventlog.StopAbort, FactBase: factBase("dying")}))
+	a.append("dying", factOf("dying", &fact.SessionCreated{AgentType: "echo", Base: factBase("dying")}), requested("dying", "run-1"),
+		factOf("dying", &fact.InterruptRequested{RunID: "run-1", Kind: fact.StopAbort, Base: factBase("dying")}))
 	message("dying", `{"message":"x"}`).failed(t, 409, api.CodeAlreadyCompleted)
 	message("live", `{"message":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
 	a.post("/start", `{"sessionId":"live","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
@@ -174,8 +175,8 @@ func trafficStreams(t *testing.T, c *apiChecker) {
 	require.Equal(t, "paused", store.store().Status)
 	require.NoError(t, streams.ResumeStream(a.ctx(), "s"))
 	require.Equal(t, "active", store.store().Status)
-	a.append("s", fact("s", &eventlog.Truncated{
-		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: at[2], To: at[2]}}, AtSequence: at[2], FactBase: factBase("s"),
+	a.append("s", factOf("s", &eventlog.Truncated{
+		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: at[2], To: at[2]}}, AtSequence: at[2], Base: factBase("s"),
 	}))
 	require.Equal(t, "truncated", store.store().Type)
 	a.append("s", ended("s", `{"x":1}`))

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -29,7 +30,7 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 	agents := waitingAgents()
 	turns := saying("all done", calling("task", "subagent__child", `{"message":"do it"}`))
 	for i := range turns {
-		turns[i].Usage = eventlog.TokenUsage{Prompt: 10, Completion: 3, Reasoning: 2, Cached: 4, CacheWrite: 1, Total: 13}
+		turns[i].Usage = fact.TokenUsage{Prompt: 10, Completion: 3, Reasoning: 2, Cached: 4, CacheWrite: 1, Total: 13}
 	}
 	for i := range agents {
 		if agents[i].Name == "parent" {
@@ -37,18 +38,18 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 		}
 	}
 	a := c.server(t, memory.New(), agents, priced)
-	a.append("made", fact("made", &eventlog.SessionCreated{
-		AgentType: "writer", UserID: "u", Tags: []string{"red"}, Metadata: map[string]string{"a": "b"}, FactBase: factBase("made"),
-	}), text("made", "a"), fact("made", &eventlog.UserMessage{Content: "hi", MessageID: "m", FactBase: factBase("made")}))
+	a.append("made", factOf("made", &fact.SessionCreated{
+		AgentType: "writer", UserID: "u", Tags: []string{"red"}, Metadata: map[string]string{"a": "b"}, Base: factBase("made"),
+	}), text("made", "a"), factOf("made", &fact.UserMessage{Content: "hi", MessageID: "m", Base: factBase("made")}))
 	a.begin("p", "parent")
 	a.get("/sessions/p/state?at=2").done(t)
 	a.post("/resume", `{"sessionId":"p","mode":"with_confirmation","approved":true}`).done(t)
 	a.wait("p")
-	a.append("p", fact("p-sub-task", &eventlog.RemoteProgress{
-		ToolCallID: "task", Sequence: 7, FactBase: factBase("p-sub-task"),
-		Calls: []eventlog.RemoteCall{{ID: "look", RemoteID: "call_0", AgentID: "p-sub-task-sub-a", Over: true}},
-	}), fact("p-sub-task", &eventlog.InterruptRequested{
-		RunID: "r", Kind: eventlog.StopAbort, Terminate: true, FactBase: factBase("p-sub-task"),
+	a.append("p", factOf("p-sub-task", &fact.RemoteProgress{
+		ToolCallID: "task", Sequence: 7, Base: factBase("p-sub-task"),
+		Calls: []fact.RemoteCall{{ID: "look", RemoteID: "call_0", AgentID: "p-sub-task-sub-a", Over: true}},
+	}), factOf("p-sub-task", &fact.InterruptRequested{
+		RunID: "r", Kind: fact.StopAbort, Terminate: true, Base: factBase("p-sub-task"),
 	}))
 	a.begin("denied", "asker")
 	a.post("/resume", `{"sessionId":"denied","mode":"with_confirmation","approved":false}`).done(t)
@@ -147,8 +148,8 @@ func trafficTimeTravel(t *testing.T, c *apiChecker) {
 	a.get("/sessions/s/state").done(t)
 	a.get("/sessions/s/timeline").done(t)
 
-	a.append("bad", created("bad"), requested("bad", "run-1"), fact("bad", &eventlog.RunEnded{
-		RunID: "run-1", Status: eventlog.RunFailed, Error: "it broke", ErrorCode: "internal", FactBase: factBase("bad"),
+	a.append("bad", created("bad"), requested("bad", "run-1"), factOf("bad", &fact.RunEnded{
+		RunID: "run-1", Status: fact.RunFailed, Error: "it broke", ErrorCode: "internal", Base: factBase("bad"),
 	}))
 	a.get("/sessions/bad/timeline").done(t)
 }

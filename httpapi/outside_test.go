@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -65,7 +66,7 @@ func TestEndOfAnOpenRun(t *testing.T) {
 	a.post("/sessions/s/end", "{}").failed(t, 409, api.CodeAlreadyRunning)
 	a.post("/sessions/s/fail", `{"error":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
 	a.post(chunksOf("s"), line("s", "from outside")).appended(t)
-	a.append("s", fact("s", &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunCompleted, FactBase: factBase("s")}))
+	a.append("s", factOf("s", &fact.RunEnded{RunID: "run-1", Status: fact.RunCompleted, Base: factBase("s")}))
 	a.post("/sessions/s/end", "{}").appended(t)
 	require.Equal(t, []string{"from outside"}, a.texts("s"))
 }

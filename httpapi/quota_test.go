@@ -20,6 +20,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -155,7 +156,7 @@ func (m patientModel) Generate(ctx context.Context, _ model.Request, emit func(m
 	case <-ctx.Done():
 		return model.Answer{}, context.Cause(ctx)
 	}
-	return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "done"})
+	return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "done"})
 }
 
 // A tenant has no more runs at a time than it may; one that ends makes room.
@@ -220,7 +221,7 @@ func TestSessionsOfNoTenant(t *testing.T) {
 	start := `{"sessionId":"s","agentType":"writer","message":"hi","userId":"ann"}`
 	require.Equal(t, 200, a.post("/start", start, bearer("plain")...).status)
 	a.get("/sse?sessionId=s", bearer("plain")...)
-	a.append("p", fact("p", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("p")}))
+	a.append("p", factOf("p", &fact.SessionCreated{AgentType: "writer", UserID: "ann", Base: factBase("p")}))
 	before := a.contents()
 	for target, body := range map[string]string{
 		"/sessions/s/messages": `{"message":"more"}`,
@@ -267,7 +268,7 @@ func TestTenantOfASession(t *testing.T) {
 // A tenant that has spent its day begins no run, whichever route asks for it. The
 // session says what has stopped its run.
 func TestDayOfATenant(t *testing.T) {
-	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}
+	use := fact.TokenUsage{Prompt: 60, Completion: 40}
 	look := agentloop.NewTool("look", "", func(context.Context, *agentloop.Call, struct{}) (string, error) { return "rain", nil })
 	a := newTenants(t, quota.Limits{TokensPerDay: 100}, agentloop.Agent{
 		Name: "writer", Tools: []agentloop.Tool{look},
@@ -364,7 +365,7 @@ func (a *testAPI) spent(q *quota.Quota) (spent, reserved int64) {
 // What a rollback takes back was spent all the same: going back brings nothing of a
 // day's budget, and the run that continues from there reserves and pays for its calls.
 func TestARollbackGivesNoBudgetBack(t *testing.T) {
-	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}
+	use := fact.TokenUsage{Prompt: 60, Completion: 40}
 	a, q := newDay(t, 10_000, agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "one", Usage: use}, {Text: "two", Usage: use}}, nil)})
 	ends := func(n int) {
 		t.Helper()
@@ -420,7 +421,7 @@ func TestAnAbortInMidCallSettlesIt(t *testing.T) {
 // the budget away lets the tenant continue.
 func TestAReloadAddsAndRemovesABudget(t *testing.T) {
 	let := make(chan struct{})
-	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}
+	use := fact.TokenUsage{Prompt: 60, Completion: 40}
 	look := agentloop.NewTool("look", "", func(ctx context.Context, _ *agentloop.Call, _ struct{}) (string, error) {
 		select {
 		case <-let:

@@ -35,8 +35,8 @@ func TestRecordFilters(t *testing.T) {
 		entry("s", "r1", "", delta), entry("s", "r1", "c1", custom), entry("s", "r2", "c1", custom),
 		entry("s-sub-1", "r1", "c1", custom), entry("s-sub-1", "r1", "", delta), entry("s", "r1", "", delta))
 	dead := seqs[7]
-	a.append("s", fact("s", &eventlog.Truncated{
-		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: dead, To: dead}}, FactBase: factBase("s"),
+	a.append("s", factOf("s", &eventlog.Truncated{
+		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: dead, To: dead}}, Base: factBase("s"),
 	}))
 	for query, want := range map[string][]int{
 		"kind=fact":                          {0, 1, 8},
@@ -153,8 +153,8 @@ func TestFollowRecords(t *testing.T) {
 	}
 	two.has(seqs[3:5]...)
 	two.ends()
-	marker := a.append("s", fact("s", &eventlog.Truncated{
-		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: seqs[2], To: seqs[2]}}, FactBase: factBase("s"),
+	marker := a.append("s", factOf("s", &eventlog.Truncated{
+		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: seqs[2], To: seqs[2]}}, Base: factBase("s"),
 	}), ended("s", "1"))
 	all.has(marker...)
 	a.follow("/sessions/s/records?follow=1").has(append(seqs, marker...)...)

@@ -35,8 +35,8 @@ func TestRecords(t *testing.T) {
 	a := newAPI(t)
 	a.append("other", created("other"))
 	seqs := a.append("s", created("s"), text("s", "a<b>"), text("s", "dead"), text("s", "c"))
-	marker := a.append("s", fact("s", &eventlog.Truncated{
-		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: seqs[2], To: seqs[2]}}, FactBase: factBase("s"),
+	marker := a.append("s", factOf("s", &eventlog.Truncated{
+		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: seqs[2], To: seqs[2]}}, Base: factBase("s"),
 	}))[0]
 	odd := a.append("s", eventlog.Entry{
 		Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: "odd", Agent: "s"}, Payload: []byte("not\nJSON"),

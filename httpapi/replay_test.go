@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
@@ -24,7 +25,7 @@ func TestReplayIsTheStream(t *testing.T) {
 	endings := newAPIOn(t, memory.New(), append(waitingAgents(), agents(gatedModel{})...))
 	endings.begin("waits", "asker")
 	endings.begin("failed", "broken")
-	endings.append("paused", created("paused"), requested("paused", "r"), text("paused", "a"), fact("paused", &eventlog.StreamPaused{FactBase: factBase("paused")}))
+	endings.append("paused", created("paused"), requested("paused", "r"), text("paused", "a"), factOf("paused", &fact.StreamPaused{Base: factBase("paused")}))
 	endings.begin("back", "asker")
 	require.Equal(t, 200, endings.post("/resume", `{"sessionId":"back","mode":"with_confirmation","approved":true}`).status)
 	endings.wait("back")

@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -111,7 +111,7 @@ func TestOneRequestID(t *testing.T) {
 	found := false
 	for r, err := range log.Read(t.Context(), "s", 0, 0) {
 		require.NoError(t, err)
-		if r.Type == (*eventlog.RunRequested)(nil).Type() {
+		if r.Type == (*fact.RunRequested)(nil).Type() {
 			found = true
 			require.Contains(t, string(r.Payload), `"requestId":"one-id"`)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -312,8 +313,8 @@ func TestScopeOfChildren(t *testing.T) {
 	head, err := a.log.Head(a.ctx(), "bob")
 	require.NoError(t, err)
 	posing := factBase("alice-sub-x")
-	spy, err := eventlog.NewFact("alice-sub-x", &eventlog.SessionCreated{
-		AgentType: "child", Child: &eventlog.SubSession{ParentSessionID: "bob", CallID: "x", Mode: eventlog.SubSessionEphemeral}, FactBase: posing,
+	spy, err := eventlog.NewFact("alice-sub-x", &fact.SessionCreated{
+		AgentType: "child", Child: &fact.SubSession{ParentSessionID: "bob", CallID: "x", Mode: fact.SubSessionEphemeral}, Base: posing,
 	}, eventlog.Labels{})
 	require.NoError(t, err)
 	_, err = a.log.Append(a.ctx(), "bob", head, []eventlog.Entry{spy})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -95,11 +96,11 @@ func TestSessionsFilters(t *testing.T) { eachListing(t, testSessionsFilters) }
 
 func testSessionsFilters(t *testing.T, a *testAPI) {
 	session := func(id, agent, user string, tags ...string) eventlog.Entry {
-		return fact(id, &eventlog.SessionCreated{AgentType: agent, UserID: user, Tags: tags, FactBase: factBase(id)})
+		return factOf(id, &fact.SessionCreated{AgentType: agent, UserID: user, Tags: tags, Base: factBase(id)})
 	}
 	a.append("a", session("a", "x", "u1", "red", "blue"))
 	a.append("b", session("b", "y", "u1", "red"), requested("b", "r"),
-		fact("b", &eventlog.RunEnded{RunID: "r", Status: eventlog.RunCompleted, FactBase: factBase("b")}), ended("b", "1"))
+		factOf("b", &fact.RunEnded{RunID: "r", Status: fact.RunCompleted, Base: factBase("b")}), ended("b", "1"))
 	a.append("c", session("c", "y", ""), text("c", "x"), text("c/child", "x"), text("c/another", "x"))
 	for query, want := range map[string][]string{
 		"":                                 {"a", "b", "c"},
@@ -129,7 +130,7 @@ func testSessionsFilters(t *testing.T, a *testAPI) {
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	seqs := a.append("s", created("s"), fact("s", &eventlog.UserMessage{Content: "hi", FactBase: factBase("s")}), requested("s", "run-1"), text("s", "a"))
+	seqs := a.append("s", created("s"), factOf("s", &fact.UserMessage{Content: "hi", Base: factBase("s")}), requested("s", "run-1"), text("s", "a"))
 	var raw map[string]any
 	a.get("/sessions/s").decode(t, &raw)
 	var want map[string]any
@@ -153,8 +154,8 @@ func TestSessionsFoldedOrKept(t *testing.T) {
 		require.Equal(t, 200, got.status, got.body)
 		folding.stream("/sse?sessionId=" + id).rest()
 	}
-	folding.append("old", fact("old", &eventlog.SessionCreated{
-		AgentType: "writer", Metadata: map[string]string{"n": "1"}, FactBase: eventlog.FactBase{SessionID: "old", Timestamp: 1_000},
+	folding.append("old", factOf("old", &fact.SessionCreated{
+		AgentType: "writer", Metadata: map[string]string{"n": "1"}, Base: fact.Base{SessionID: "old", Timestamp: 1_000},
 	}))
 	folding.append("outside", text("outside", "x"), text("outside/a", "y"))
 	odd := text("outside", "z")

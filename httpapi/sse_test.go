@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
@@ -44,10 +45,10 @@ func TestStreamCursors(t *testing.T) {
 	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "a"), text("s", "b"), text("s", "c"))
 	a.append("other", text("other", "not ours"))
 	a.append("s",
-		fact("s", &eventlog.Truncated{
-			Reason:   eventlog.ResyncRetry,
-			Ranges:   []eventlog.Range{{AgentID: "s", From: seqs[3], To: seqs[4]}},
-			FactBase: factBase("s"),
+		factOf("s", &eventlog.Truncated{
+			Reason: eventlog.ResyncRetry,
+			Ranges: []eventlog.Range{{AgentID: "s", From: seqs[3], To: seqs[4]}},
+			Base:   factBase("s"),
 		}),
 		chunk(&eventlog.StreamResync{Reason: eventlog.ResyncRetry, FromSequence: seqs[2], Base: base("s")}),
 		text("s", "B"), ended("s", `"one"`))
@@ -113,7 +114,7 @@ func TestStreamFollowsAndReconnects(t *testing.T) {
 	require.Equal(t, "a", got)
 	for i := range 20 { // across the seam, and live
 		want := fmt.Sprint(i)
-		a.append("s", text("s", want), fact("s", &eventlog.UserMessage{Content: "facts are not shown", FactBase: factBase("s")}))
+		a.append("s", text("s", want), factOf("s", &fact.UserMessage{Content: "facts are not shown", Base: factBase("s")}))
 		_, got := s.chunk()
 		require.Equal(t, want, got)
 	}
@@ -144,9 +145,9 @@ func TestStreamTruncatedUnderReader(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	a.append("s",
-		fact("s", &eventlog.Truncated{
+		factOf("s", &eventlog.Truncated{
 			Reason: eventlog.ResyncCrashRecovery, AtSequence: seqs[3],
-			Ranges: []eventlog.Range{{AgentID: "s", From: seqs[3], To: seqs[3]}}, FactBase: factBase("s"),
+			Ranges: []eventlog.Range{{AgentID: "s", From: seqs[3], To: seqs[3]}}, Base: factBase("s"),
 		}),
 		chunk(&eventlog.StreamResync{Reason: eventlog.ResyncCrashRecovery, FromSequence: seqs[2], Base: base("s")}),
 		text("s", "survivor"))
@@ -195,7 +196,7 @@ func TestStreamEndings(t *testing.T) {
 	interrupted := func(s string) []eventlog.Entry {
 		return []eventlog.Entry{
 			chunk(&eventlog.RunInterrupted{RunID: "run-1", Base: base(s)}),
-			fact(s, &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunStopped, FactBase: factBase(s)}),
+			factOf(s, &fact.RunEnded{RunID: "run-1", Status: fact.RunStopped, Base: factBase(s)}),
 		}
 	}
 	a := newAPI(t)
@@ -208,8 +209,8 @@ func TestStreamEndings(t *testing.T) {
 	}{
 		{"completed run", func(s string) []eventlog.Entry {
 			return []eventlog.Entry{
-				fact(s, &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunCompleted, Output: json.RawMessage(`{"a":"<b>"}`), FactBase: factBase(s)}),
-				fact(s, &eventlog.StreamEnd{StreamID: s, Timestamp: 1}),
+				factOf(s, &fact.RunEnded{RunID: "run-1", Status: fact.RunCompleted, Output: json.RawMessage(`{"a":"<b>"}`), Base: factBase(s)}),
+				factOf(s, &fact.StreamEnd{StreamID: s, Timestamp: 1}),
 			}
 		}, "end", `{"type":"end","output":{"a":"<b>"},"state":{"n":1}}`, "completed"},
 		{"ended by a producer", func(s string) []eventlog.Entry {
@@ -217,25 +218,25 @@ func TestStreamEndings(t *testing.T) {
 		}, "end", `{"type":"end","output":null,"state":{"n":1}}`, "completed"},
 		{"failed run", func(s string) []eventlog.Entry {
 			return []eventlog.Entry{
-				fact(s, &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunFailed, Error: "it broke", ErrorCode: "x", FactBase: factBase(s)}),
-				fact(s, &eventlog.StreamFailed{Error: "it broke", FactBase: factBase(s)}),
+				factOf(s, &fact.RunEnded{RunID: "run-1", Status: fact.RunFailed, Error: "it broke", ErrorCode: "x", Base: factBase(s)}),
+				factOf(s, &fact.StreamFailed{Error: "it broke", Base: factBase(s)}),
 			}
 		}, "error", `{"type":"error","error":"it broke","recoverable":false}`, "failed"},
 		{"failed by a producer", func(s string) []eventlog.Entry {
-			return []eventlog.Entry{fact(s, &eventlog.StreamFailed{Error: "gave up", FactBase: factBase(s)})}
+			return []eventlog.Entry{factOf(s, &fact.StreamFailed{Error: "gave up", Base: factBase(s)})}
 		}, "error", `{"type":"error","error":"gave up","recoverable":false}`, "failed"},
 		{"paused", func(s string) []eventlog.Entry {
-			return []eventlog.Entry{fact(s, &eventlog.StreamPaused{FactBase: factBase(s)})}
+			return []eventlog.Entry{factOf(s, &fact.StreamPaused{Base: factBase(s)})}
 		}, "end", `{"type":"end","status":"paused"}`, "paused"},
 		{"suspended", func(s string) []eventlog.Entry {
 			return []eventlog.Entry{
-				fact(s, &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunClientTool, FactBase: factBase(s)}),
-				fact(s, &eventlog.StreamPaused{FactBase: factBase(s)}),
+				factOf(s, &fact.RunEnded{RunID: "run-1", Status: fact.RunClientTool, Base: factBase(s)}),
+				factOf(s, &fact.StreamPaused{Base: factBase(s)}),
 			}
 		}, "end", `{"type":"end","status":"paused"}`, "paused"},
 		{"interrupted", interrupted, "end", `{"type":"end","status":"interrupted"}`, "interrupted"},
 		{"interrupted and paused", func(s string) []eventlog.Entry {
-			return append(interrupted(s), fact(s, &eventlog.StreamPaused{FactBase: factBase(s)}))
+			return append(interrupted(s), factOf(s, &fact.StreamPaused{Base: factBase(s)}))
 		}, "end", `{"type":"end","status":"interrupted"}`, "interrupted"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -246,7 +247,7 @@ func TestStreamEndings(t *testing.T) {
 			attached := a.stream(target)
 			_, got := attached.chunk()
 			require.Equal(t, "a", got)
-			child := fact("child", &eventlog.StreamEnd{StreamID: "child", Timestamp: 1})
+			child := factOf("child", &fact.StreamEnd{StreamID: "child", Timestamp: 1})
 			a.append(id, child, text(id, "b")) // a child's end is not the root's
 			a.append(id, tc.entries(id)...)
 			_, texts, end := attached.rest()

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
@@ -33,7 +34,7 @@ func (g gatedModel) Generate(ctx context.Context, _ model.Request, emit func(mod
 	case <-ctx.Done():
 		return model.Answer{}, &model.Error{Code: model.CodeProvider, Message: "cancelled", Cause: ctx.Err()}
 	}
-	return model.Answer{Model: "gate", StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: " done"})
+	return model.Answer{Model: "gate", StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: " done"})
 }
 
 func agents(g gatedModel) []agentloop.Agent {
@@ -108,7 +109,7 @@ func TestStartStructured(t *testing.T) {
 	require.Len(t, m, 3)
 	require.Equal(t, "one", m[0].Content)
 	require.True(t, m[0].Hidden())
-	require.Equal(t, []eventlog.MessageFile{{Data: "data:text/plain;base64,aGk=", MediaType: "text/plain", Filename: "f.txt"}}, m[1].Files)
+	require.Equal(t, []fact.MessageFile{{Data: "data:text/plain;base64,aGk=", MediaType: "text/plain", Filename: "f.txt"}}, m[1].Files)
 
 	got = a.post("/start", `{"sessionId":"bad","agentType":"broken","message":"x"}`)
 	require.Equal(t, 200, got.status, got.body)
@@ -156,10 +157,10 @@ func TestResume(t *testing.T) {
 	a.post("/resume", `{"sessionId":"produced"}`).failed(t, 400, api.CodeInvalidRequest)
 
 	mine := func(s string) eventlog.Entry {
-		return fact(s, &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase(s)})
+		return factOf(s, &fact.SessionCreated{AgentType: "echo", Base: factBase(s)})
 	}
 	a.append("i", mine("i"), requested("i", "run-1"),
-		fact("i", &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunStopped, FactBase: factBase("i")}))
+		factOf("i", &fact.RunEnded{RunID: "run-1", Status: fact.RunStopped, Base: factBase("i")}))
 	body := a.post("/start", `{"sessionId":"i","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
 	require.Equal(t, "use /resume", body.Detail)
 	got := a.post("/resume", `{"sessionId":"i","message":[{"role":"user","content":"go on"}]}`)

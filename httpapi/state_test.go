@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
@@ -22,7 +22,7 @@ func TestStateAt(t *testing.T) {
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).status)
 	a.stream("/sse?sessionId=s").rest()
 	a.append("other", text("other", "a gap"))
-	a.append("s", fact("s", &eventlog.UserMessage{Content: "after the gap", FactBase: factBase("s")}))
+	a.append("s", factOf("s", &fact.UserMessage{Content: "after the gap", Base: factBase("s")}))
 	head, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
 	tree := new(projector.Tree)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -90,7 +90,7 @@ func TestStopWithoutALiveRun(t *testing.T) {
 
 	// No node drives runs that a crash has left, and chunks of outside producers belong
 	// to no run.
-	a.append("dead", fact("dead", &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase("dead")}), requested("dead", "run-1"))
+	a.append("dead", factOf("dead", &fact.SessionCreated{AgentType: "echo", Base: factBase("dead")}), requested("dead", "run-1"))
 	require.Equal(t, 200, a.post("/interrupt", `{"sessionId":"dead"}`).status)
 	require.Equal(t, interrupted, a.status("dead").Status)
 	a.append("produced", text("produced", "a"))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
@@ -101,9 +102,9 @@ func TestStoreStreamWire(t *testing.T) {
 	require.Equal(t, 200, head.status)
 	require.Empty(t, head.body)
 
-	a.append("silent", created("silent"), fact("silent", &eventlog.StreamEnd{StreamID: "silent", Timestamp: 1}))
+	a.append("silent", created("silent"), factOf("silent", &fact.StreamEnd{StreamID: "silent", Timestamp: 1}))
 	require.Contains(t, a.get(storeTarget("silent")).body, "\ndata: {\"type\":\"end\"}\n\n")
-	a.append("broken", created("broken"), fact("broken", &eventlog.StreamFailed{Error: "it broke", FactBase: factBase("broken")}))
+	a.append("broken", created("broken"), factOf("broken", &fact.StreamFailed{Error: "it broke", Base: factBase("broken")}))
 	require.Contains(t, a.get(storeTarget("broken")).body, "\ndata: {\"type\":\"fail\",\"error\":\"it broke\"}\n\n")
 }
 
@@ -114,9 +115,9 @@ func TestStoreStreamCursors(t *testing.T) {
 	a := newAPI(t)
 	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "a"), text("s", "b"), text("s", "c"))
 	a.append("other", created("other"), text("other", "a gap"))
-	a.append("s", fact("s", &eventlog.Truncated{
-		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: seqs[3], To: seqs[4]}}, FactBase: factBase("s"),
-	}), text("s", "B"), fact("s", &eventlog.StreamPaused{FactBase: factBase("s")}), ended("s", `"one"`),
+	a.append("s", factOf("s", &eventlog.Truncated{
+		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: seqs[3], To: seqs[4]}}, Base: factBase("s"),
+	}), text("s", "B"), factOf("s", &fact.StreamPaused{Base: factBase("s")}), ended("s", `"one"`),
 		requested("s", "run-2"), text("s", "second turn"), ended("s", `"two"`))
 	head, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
@@ -163,12 +164,12 @@ func TestStoreStreamPauses(t *testing.T) {
 	require.NoError(t, streams.PauseStream(a.ctx(), "s", "wait"))
 	require.Equal(t, "paused", s.store().Status)
 	require.NoError(t, streams.PauseStream(a.ctx(), "s", "wait longer"))
-	a.append("s", fact("child", &eventlog.StreamEnd{StreamID: "child", Timestamp: 1}), text("s", "while it waits"))
+	a.append("s", factOf("child", &fact.StreamEnd{StreamID: "child", Timestamp: 1}), text("s", "while it waits"))
 	require.Equal(t, []string{"while it waits"}, s.storeChunks(1), "a second pause is no change, and a child's end not the root's")
 	fresh := a.stream(storeTarget("s"))
 	require.Equal(t, []string{"a", "while it waits"}, fresh.storeChunks(2), "a finished turn is not sent")
 	require.NoError(t, streams.ResumeStream(a.ctx(), "s"))
-	a.append("s", fact("s", &eventlog.StreamPaused{FactBase: factBase("s")}), requested("s", "run-2"), text("s", "b"))
+	a.append("s", factOf("s", &fact.StreamPaused{Base: factBase("s")}), requested("s", "run-2"), text("s", "b"))
 	for _, s := range []*stream{s, fresh} {
 		for _, want := range []string{"active", "paused", "active"} {
 			e := s.store()
@@ -226,9 +227,9 @@ func TestStoreStreamTruncated(t *testing.T) {
 	for _, s := range []*stream{attached, fresh} {
 		require.Equal(t, []string{"die"}, s.storeChunks(1))
 	}
-	a.append("s", fact("s", &eventlog.Truncated{
+	a.append("s", factOf("s", &eventlog.Truncated{
 		Reason: eventlog.ResyncRetry, AtSequence: doomed, Ranges: []eventlog.Range{{AgentID: "s", From: doomed, To: doomed}},
-		FactBase: factBase("s"),
+		Base: factBase("s"),
 	}), ended("s", `1`))
 	zero := 0
 	for _, s := range []*stream{attached, fresh} {

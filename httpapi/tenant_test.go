@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -107,14 +108,14 @@ func TestTenantsOfOthers(t *testing.T) {
 // Listings, searches and sums are of the caller's tenant.
 func TestTenantsListings(t *testing.T) {
 	t.Parallel()
-	agent := agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello", Usage: eventlog.TokenUsage{Prompt: 2, Completion: 1}}}, nil)}
+	agent := agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello", Usage: fact.TokenUsage{Prompt: 2, Completion: 1}}}, nil)}
 	test := func(t *testing.T, targets []string, change ...func(*httpapi.Options)) {
 		a := newAPIOn(t, logmemory.New(), []agentloop.Agent{agent}, append(change, withTeams)...)
 		for _, token := range []string{"red", "blue", "plain"} {
 			id := "of-" + token
 			a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"writer","message":"secret of %s","userId":"ann"}`, id, token), bearer(token)...).done(t)
 			a.stream("/sse?sessionId="+id, bearer(token)...).rest()
-			a.append(id, fact(id, &eventlog.ToolResult{RunID: "r", StepID: "s", ToolCallID: "c", ToolName: "t", Result: json.RawMessage("1"), FactBase: factBase(id)}))
+			a.append(id, factOf(id, &fact.ToolResult{RunID: "r", StepID: "s", ToolCallID: "c", ToolName: "t", Result: json.RawMessage("1"), Base: factBase(id)}))
 		}
 		for _, target := range targets {
 			total := func(token string) int {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
@@ -17,7 +17,7 @@ import (
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	agents := waitingAgents()
-	tokens := eventlog.TokenUsage{Prompt: 10, Completion: 3, Reasoning: 2, Cached: 4, Total: 13}
+	tokens := fact.TokenUsage{Prompt: 10, Completion: 3, Reasoning: 2, Cached: 4, Total: 13}
 	turns := saying("all done", calling("task", "subagent__child", `{"message":"do it"}`))
 	for i := range turns {
 		turns[i].Usage = tokens

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
@@ -28,8 +29,8 @@ func TestWorkspace(t *testing.T) {
 		require.Equal(t, "GET, HEAD", a.post(target, "{}").header.Get("Allow"))
 	}
 	for kind, want := range map[string]api.Workspace{
-		"memory": {Status: projector.WorkspaceOpen, Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}},
-		"broken": {Status: projector.WorkspaceBroken, Capabilities: []eventlog.WorkspaceCapability{}, Error: "no room"},
+		"memory": {Status: projector.WorkspaceOpen, Capabilities: []fact.WorkspaceCapability{fact.WorkspaceFS}},
+		"broken": {Status: projector.WorkspaceBroken, Capabilities: []fact.WorkspaceCapability{}, Error: "no room"},
 	} {
 		a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"%s-coder","message":"go"}`, kind, kind))
 		a.wait(kind)
@@ -91,14 +92,14 @@ func TestFiles(t *testing.T) {
 func TestForkWithoutTheWorkspacesProvider(t *testing.T) {
 	log := memory.New()
 	a := newAPIOn(t, log, nil)
-	fact := func(f eventlog.Fact) eventlog.Entry {
+	of := func(f fact.Fact) eventlog.Entry {
 		e, err := eventlog.NewFact("s", f, eventlog.Labels{})
 		require.NoError(t, err)
 		return e
 	}
 	a.append("s", created("s"),
-		fact(&eventlog.WorkspaceOpened{Name: "files", ProviderID: "moon", Ref: []byte("{}"), FactBase: factBase("s")}),
-		fact(&eventlog.WorkspaceSaved{Snapshot: []byte("{}"), FactBase: factBase("s")}))
+		of(&fact.WorkspaceOpened{Name: "files", ProviderID: "moon", Ref: []byte("{}"), Base: factBase("s")}),
+		of(&fact.WorkspaceSaved{Snapshot: []byte("{}"), Base: factBase("s")}))
 	a.post("/sessions/s/fork", `{"sessionId":"f"}`).failed(t, 500, api.CodeWorkspaceWiring)
 	a.get("/status?sessionId=f").failed(t, 404, api.CodeNotFound)
 	a.get("/sessions/s/files").failed(t, 500, api.CodeWorkspaceWiring)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -124,8 +125,8 @@ func trimmedSession(t *testing.T, dataDir, session string) (floor uint64) {
 	require.NoError(t, err)
 	head := uint64(0)
 	for i := range 20 {
-		entry := logtest.Fact(session, &eventlog.UserMessage{
-			Content: fmt.Sprint("message ", i), FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+		entry := logtest.Fact(session, &fact.UserMessage{
+			Content: fmt.Sprint("message ", i), Base: fact.Base{SessionID: session, Timestamp: 1},
 		})
 		head, err = eventlog.AppendOnce(t.Context(), log, session, fmt.Sprint("w", i), head, []eventlog.Entry{entry})
 		require.NoError(t, err)

@@ -25,6 +25,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
@@ -172,9 +173,9 @@ func limitsTable(*testing.T) string {
 		{"all snapshots of a session and its sub-agents, each content once", fmt.Sprintf("%d × `workspaces.….maxBytes`", filetree.MaxKept(1))},
 		{"a file, a list, or each of a command's two outputs, as the model is shown it", size(workspace.MaxText)},
 		{"entries of a list; matches of a search, and the text it looks through; its pattern", fmt.Sprintf("%d; %d, in %s; %s", workspace.MaxEntries, workspace.MaxMatches, size(workspace.MaxSearched), size(workspace.MaxPattern))},
-		{"a memory; its metadata; its tags", fmt.Sprintf("%s; %s; %d of %s", size(eventlog.MaxMemory), size(eventlog.MaxMemoryMetadata), eventlog.MaxMemoryTags, size(eventlog.MaxID))},
+		{"a memory; its metadata; its tags", fmt.Sprintf("%s; %s; %d of %s", size(fact.MaxMemory), size(fact.MaxMemoryMetadata), fact.MaxMemoryTags, size(eventlog.MaxID))},
 		{"memories that a turn recalls; that a search finds; the question", fmt.Sprintf("%d, %s; %d; %s", agentloop.MaxRecalled, size(agentloop.MaxRecalledText), memory.MaxHits, size(memory.MaxQuestion))},
-		{"dimensions of a vector", fmt.Sprint(eventlog.MaxDimensions)},
+		{"dimensions of a vector", fmt.Sprint(fact.MaxDimensions)},
 		{"the lifetime of a NATS client's right to a session", "up to " + subscriber.MaxTTL.String()},
 		{
 			"NATS connections of a node with an embedded server; with rights to one session; with one right",

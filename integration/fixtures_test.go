@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -24,44 +25,44 @@ type recorded struct {
 	reasoning string // its beginning
 	text      string // its beginning
 	textLen   int    // in bytes
-	calls     []eventlog.ToolCall
-	usage     eventlog.TokenUsage
-	stop      eventlog.StopReason
+	calls     []fact.ToolCall
+	usage     fact.TokenUsage
+	stop      fact.StopReason
 	finish    eventlog.FinishReason
 }
 
 func recordings() []recorded {
-	call := func(id, name, args string) []eventlog.ToolCall {
-		return []eventlog.ToolCall{{ID: id, Name: name, Arguments: json.RawMessage(args)}}
+	call := func(id, name, args string) []fact.ToolCall {
+		return []fact.ToolCall{{ID: id, Name: name, Arguments: json.RawMessage(args)}}
 	}
 	return []recorded{
 		{
 			fixture: "openai-text", text: "**Holiday Name:** ",
-			usage: eventlog.TokenUsage{Prompt: 16, Completion: 300, Total: 316},
-			stop:  eventlog.StopEndTurn, finish: eventlog.FinishStop,
+			usage: fact.TokenUsage{Prompt: 16, Completion: 300, Total: 316},
+			stop:  fact.StopEndTurn, finish: eventlog.FinishStop,
 		},
 		{
 			fixture: "openai-azure-model-router.1", text: "Capital of Denmark.", textLen: 19,
-			usage: eventlog.TokenUsage{Prompt: 15, Completion: 78, Reasoning: 64, Total: 93},
-			stop:  eventlog.StopEndTurn, finish: eventlog.FinishStop,
+			usage: fact.TokenUsage{Prompt: 15, Completion: 78, Reasoning: 64, Total: 93},
+			stop:  fact.StopEndTurn, finish: eventlog.FinishStop,
 		},
 		{
 			fixture: "xai-tool-call", reasoning: "First, the user is asking",
 			calls: call("call_79382389", "weather", `{"location":"San Francisco"}`),
 			// This provider's completion tokens leave the reasoning out.
-			usage: eventlog.TokenUsage{Prompt: 307, Completion: 253, Reasoning: 227, Cached: 306, Total: 560},
-			stop:  eventlog.StopToolUse, finish: eventlog.FinishToolCalls,
+			usage: fact.TokenUsage{Prompt: 307, Completion: 253, Reasoning: 227, Cached: 306, Total: 560},
+			stop:  fact.StopToolUse, finish: eventlog.FinishToolCalls,
 		},
 		{
 			fixture: "deepseek-tool-call", reasoning: "The user is asking",
 			calls: call("call_00_ioIn7yN9p1ZOMNpDLwd4MgAF", "weather", `{"location": "San Francisco"}`),
-			usage: eventlog.TokenUsage{Prompt: 339, Completion: 83, Reasoning: 39, Cached: 320, Total: 422},
-			stop:  eventlog.StopToolUse, finish: eventlog.FinishToolCalls,
+			usage: fact.TokenUsage{Prompt: 339, Completion: 83, Reasoning: 39, Cached: 320, Total: 422},
+			stop:  fact.StopToolUse, finish: eventlog.FinishToolCalls,
 		},
 		{
 			fixture: "anthropic-fallback-tool-call", text: "Reading it.", textLen: 11,
 			calls: call("toolu_sanitized", "read_file", `{"path": "a.txt"}`),
-			stop:  eventlog.StopToolUse, finish: eventlog.FinishToolCalls,
+			stop:  fact.StopToolUse, finish: eventlog.FinishToolCalls,
 		},
 	}
 }
@@ -180,15 +181,15 @@ func checkRecording(t *testing.T, g *rig, want recorded, stream modeltest.Stream
 	require.Equal(t, projector.RoleAssistant, answer.Role)
 	require.Equal(t, text, answer.Content)
 	require.Equal(t, want.stop, answer.StopReason)
-	var parts []eventlog.TurnPart
+	var parts []fact.TurnPart
 	if reasoning != "" {
-		parts = append(parts, eventlog.TurnPart{Reasoning: reasoning})
+		parts = append(parts, fact.TurnPart{Reasoning: reasoning})
 	}
 	if text != "" {
-		parts = append(parts, eventlog.TurnPart{Text: text})
+		parts = append(parts, fact.TurnPart{Text: text})
 	}
 	for _, c := range want.calls {
-		parts = append(parts, eventlog.TurnPart{ToolCall: &c})
+		parts = append(parts, fact.TurnPart{ToolCall: &c})
 	}
 	require.Len(t, answer.Parts, len(parts))
 	for i := range parts {

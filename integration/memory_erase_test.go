@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -45,7 +45,7 @@ memory: {embedder: {provider: openai, name: some-embedder, apiKey: none, baseURL
 		key    = "The spare key lies under the fern."
 		coffee = "Bob likes his coffee black."
 	)
-	vectorOf := func(memory string) string { return string(eventlog.Vector(fingerprint(memory)).Bytes()) }
+	vectorOf := func(memory string) string { return string(fact.Vector(fingerprint(memory)).Bytes()) }
 	texts := func(memory string) []string { return filesWith(t, data, memory) }
 	vectors := func(memory string) []string { // as the index has them, and as the log has
 		return append(filesWith(t, data, vectorOf(memory)), filesWith(t, data, base64.StdEncoding.EncodeToString([]byte(vectorOf(memory))))...)

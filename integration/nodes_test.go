@@ -23,6 +23,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -78,12 +79,12 @@ func claimants(t *testing.T, log eventlog.Log, session string) (nodes []string) 
 	t.Helper()
 	for r, err := range log.Read(t.Context(), session, 0, 0) {
 		require.NoError(t, err)
-		if r.Type != (*eventlog.RunClaimed)(nil).Type() {
+		if r.Type != (*fact.RunClaimed)(nil).Type() {
 			continue
 		}
 		f, err := r.Fact()
 		require.NoError(t, err)
-		nodes = append(nodes, f.(*eventlog.RunClaimed).Node)
+		nodes = append(nodes, f.(*fact.RunClaimed).Node)
 	}
 	return nodes
 }

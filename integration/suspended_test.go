@@ -19,7 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -164,11 +164,11 @@ func resumeWaiting(t *testing.T, l *engine.Loop, session string) {
 	require.NoError(t, err)
 	result, err := handle.Result(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, eventlog.RunClientTool, result.Status)
+	require.Equal(t, fact.RunClientTool, result.Status)
 	require.Equal(t, []string{"c", "p"}, result.Suspended.ToolCallIDs)
 	for _, sub := range []engine.Submission{
-		{ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`"yes"`)},
-		{ToolCallID: "p", Kind: eventlog.SubmitApproval, Approved: true},
+		{ToolCallID: "c", Kind: fact.SubmitClientResult, Result: json.RawMessage(`"yes"`)},
+		{ToolCallID: "p", Kind: fact.SubmitApproval, Approved: true},
 	} {
 		sub.SessionID = session
 		_, err := l.Submit(t.Context(), sub)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -107,7 +107,7 @@ func TestACodersFiles(t *testing.T) {
 				session := fmt.Sprint("s", n)
 				status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": kind, "message": "go"})
 				require.Equal(t, http.StatusOK, status, "%v", answer)
-				d.appended(session, (*eventlog.WorkspaceSaved)(nil).Type(), n+1)
+				d.appended(session, (*fact.WorkspaceSaved)(nil).Type(), n+1)
 				d.kill()
 				d.start()
 				d.completed(session)

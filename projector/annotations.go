@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Annotation is content of an assistant's message that is not of the model's answer: what the
@@ -153,8 +154,8 @@ func (s *Session) messageBegins() int {
 }
 
 // asks records in the root that a call of one of its sub-agents waits for the user.
-func (t *Tree) asks(r eventlog.Record, f *eventlog.CallSuspended) {
-	if r.Agent == t.SessionID || f.Kind == eventlog.PendingChild {
+func (t *Tree) asks(r eventlog.Record, f *fact.CallSuspended) {
+	if r.Agent == t.SessionID || f.Kind == fact.PendingChild {
 		return
 	}
 	known := func(a Annotation) bool { return a.Session == r.Agent && a.CallID == f.ToolCallID }

@@ -41,8 +41,8 @@ func TestAppendsByKey(t *testing.T) {
 }
 
 func TestAppendsOutliveTruncation(t *testing.T) {
-	entries := append(keyed("k", "d", 2), fact("s", &eventlog.Truncated{
-		Reason: eventlog.ResyncRollback, Ranges: []eventlog.Range{{AgentID: "s", From: 1, To: 9}}, FactBase: factBase("s"),
+	entries := append(keyed("k", "d", 2), factOf("s", &eventlog.Truncated{
+		Reason: eventlog.ResyncRollback, Ranges: []eventlog.Range{{AgentID: "s", From: 1, To: 9}}, Base: factBase("s"),
 	}))
 	_, known := projector.Fold(numbered(entries...)...).Appends.Get("k")
 	require.True(t, known)

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Decoded is a record's decoded payload: a chunk, a fact, or the reason why it can't be
 // read.
 type Decoded struct {
 	Chunk eventlog.Chunk
-	Fact  eventlog.Fact
+	Fact  fact.Fact
 	Err   error
 }
 
@@ -71,7 +72,7 @@ func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 			t.park(r, reason)
 		}
 	case d.Fact != nil:
-		if _, brought := d.Fact.(*eventlog.SessionImported); brought {
+		if _, brought := d.Fact.(*fact.SessionImported); brought {
 			return // it is already so
 		}
 		s := t.session(r.Agent, d.Fact.At())

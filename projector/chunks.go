@@ -2,6 +2,7 @@ package projector
 
 import (
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // applyChunk folds a chunk. If the chunk can't be used, it returns the reason.
@@ -78,7 +79,7 @@ func (s *Session) openStep(c *eventlog.StepStart, run string) {
 
 // trackContent records where unfinished content is.
 func (s *Session) trackContent(r eventlog.Record, before uint64) {
-	if s.Turn == nil || !eventlog.Strikable(r.Envelope) {
+	if s.Turn == nil || !eventlog.ScopeRun.Strikes(r.Envelope) {
 		return
 	}
 	if s.Turn.Before == nil {
@@ -115,13 +116,13 @@ func (s *Session) stream(c eventlog.Chunk) {
 			st.close(PartialReasoning, "")
 		}
 	case *eventlog.SourceURL:
-		st.place(PartialPart{Kind: PartialSource, Source: &eventlog.Source{ID: c.SourceID, URL: c.URL, Title: orEmpty(c.Title)}})
+		st.place(PartialPart{Kind: PartialSource, Source: &fact.Source{ID: c.SourceID, URL: c.URL, Title: orEmpty(c.Title)}})
 	case *eventlog.SourceDocument:
-		st.place(PartialPart{Kind: PartialSource, Source: &eventlog.Source{
+		st.place(PartialPart{Kind: PartialSource, Source: &fact.Source{
 			ID: c.SourceID, MediaType: c.MediaType, Title: c.Title, Filename: orEmpty(c.Filename),
 		}})
 	case *eventlog.File:
-		st.place(PartialPart{Kind: PartialFile, File: &eventlog.MessageFile{Data: c.URL, MediaType: c.MediaType}})
+		st.place(PartialPart{Kind: PartialFile, File: &fact.MessageFile{Data: c.URL, MediaType: c.MediaType}})
 	case *eventlog.ToolArgStreamStart:
 		st.add(PartialToolCall, c.ToolCallID, c.ToolName, "")
 	case *eventlog.ToolArgStreamDelta:

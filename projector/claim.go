@@ -1,6 +1,9 @@
 package projector
 
-import "github.com/helixd/helixd/eventlog"
+import (
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+)
 
 // Claim is the last claim of the tree.
 type Claim struct {
@@ -20,7 +23,7 @@ type Claim struct {
 	Fruitless int `json:"fruitless,omitempty"`
 }
 
-func (t *Tree) claimed(r eventlog.Record, f *eventlog.RunClaimed) {
+func (t *Tree) claimed(r eventlog.Record, f *fact.RunClaimed) {
 	c := &Claim{Writer: r.Writer, RunID: f.RunID, Node: f.Node, Attempt: f.Attempt, Sequence: r.Sequence}
 	if last := t.Claim; last != nil {
 		c.Silent, c.Fruitless = last.Silent, last.Fruitless
@@ -37,10 +40,10 @@ func (t *Tree) claimed(r eventlog.Record, f *eventlog.RunClaimed) {
 }
 
 // progress records that a run has advanced.
-func (t *Tree) progress(f eventlog.Fact) {
+func (t *Tree) progress(f fact.Fact) {
 	switch f.(type) {
-	case *eventlog.ModelTurn, *eventlog.ToolResult, *eventlog.CallSuspended, *eventlog.ResultSubmitted,
-		*eventlog.RunRequested, *eventlog.RunEnded, *eventlog.RemoteProgress:
+	case *fact.ModelTurn, *fact.ToolResult, *fact.CallSuspended, *fact.ResultSubmitted,
+		*fact.RunRequested, *fact.RunEnded, *fact.RemoteProgress:
 	default:
 		return
 	}
@@ -52,13 +55,13 @@ func (t *Tree) progress(f eventlog.Fact) {
 }
 
 // settled records that the tree did not cause the end of a claim.
-func (t *Tree) settled(r eventlog.Record, f *eventlog.ClaimSettled) {
+func (t *Tree) settled(r eventlog.Record, f *fact.ClaimSettled) {
 	if t.Claim == nil || t.Claim.Writer != r.Writer {
 		return
 	}
 	c := *t.Claim
 	c.Spoke = true
-	c.Progress = c.Progress || f.How == eventlog.ClaimReleased
+	c.Progress = c.Progress || f.How == fact.ClaimReleased
 	t.Claim = &c
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Edit changes the state that a fork begins with. If its target does not exist, it does
@@ -60,12 +61,12 @@ func EditResult(call string, result json.RawMessage, problem, code string, at in
 				open.Result, open.Failed, open.Denial = result, problem != "", nil
 			}
 		case open == nil:
-		case open.Pending != nil && open.Pending.Kind == eventlog.PendingClient:
-			open.Answer = &Answer{Kind: eventlog.SubmitClientResult, Result: result, Error: problem, SubmittedAt: at}
+		case open.Pending != nil && open.Pending.Kind == fact.PendingClient:
+			open.Answer = &Answer{Kind: fact.SubmitClientResult, Result: result, Error: problem, SubmittedAt: at}
 		default:
-			f := &eventlog.ToolResult{
+			f := &fact.ToolResult{
 				RunID: owner.Turn.RunID, StepID: owner.Turn.Step.ID, ToolCallID: call, ToolName: open.Name, Result: result,
-				FactBase: eventlog.FactBase{Timestamp: at},
+				Base: fact.Base{Timestamp: at},
 			}
 			if problem != "" {
 				f.Error, f.ErrorCode = problem, code

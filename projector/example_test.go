@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -14,13 +15,13 @@ import (
 // again changes nothing.
 func ExampleApply() {
 	ctx, log := context.Background(), memory.New()
-	base := eventlog.FactBase{SessionID: "s1", Timestamp: 1}
+	base := fact.Base{SessionID: "s1", Timestamp: 1}
 	var entries []eventlog.Entry
-	for _, fact := range []eventlog.Fact{
-		&eventlog.SessionCreated{AgentType: "cook", State: json.RawMessage(`{"eggs":2}`), FactBase: base},
-		&eventlog.UserMessage{MessageID: "m1", Content: "Breakfast?", FactBase: base},
+	for _, f := range []fact.Fact{
+		&fact.SessionCreated{AgentType: "cook", State: json.RawMessage(`{"eggs":2}`), Base: base},
+		&fact.UserMessage{MessageID: "m1", Content: "Breakfast?", Base: base},
 	} {
-		entry, err := eventlog.NewFact("s1", fact, eventlog.Labels{})
+		entry, err := eventlog.NewFact("s1", f, eventlog.Labels{})
 		if err != nil {
 			panic(err)
 		}

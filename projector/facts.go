@@ -6,73 +6,74 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
 // applyFact folds a fact. If the fact can't be used, it returns the reason.
-func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before uint64) string {
+func (t *Tree) applyFact(s *Session, r eventlog.Record, f fact.Fact, before uint64) string {
 	t.progress(f)
 	switch f := f.(type) {
-	case *eventlog.SessionCreated:
+	case *fact.SessionCreated:
 		s.AgentType, s.UserID, s.Tags, s.Metadata, s.Child = f.AgentType, f.UserID, f.Tags, f.Metadata, f.Child
 		s.Tenant = f.Tenant
 		if f.State != nil {
 			s.CustomState = jsondoc.New(f.State)
 		}
-	case *eventlog.UserMessage:
+	case *fact.UserMessage:
 		s.userMessage(r, f)
 		t.notice(f)
-	case *eventlog.RunRequested:
+	case *fact.RunRequested:
 		t.AskedAt = f.Timestamp
 		return s.requestRun(f, before)
-	case *eventlog.RunClaimed:
+	case *fact.RunClaimed:
 		t.AskedAt = f.Timestamp
 		t.claimed(r, f)
 		if run := s.run(f.RunID); run != nil {
 			run.Claims++
 		}
-	case *eventlog.ClaimSettled:
+	case *fact.ClaimSettled:
 		t.settled(r, f)
-	case *eventlog.ModelTurn:
+	case *fact.ModelTurn:
 		return s.modelTurn(r, f)
-	case *eventlog.ModelFailed:
+	case *fact.ModelFailed:
 		return s.modelFailed(f)
-	case *eventlog.ToolResult:
+	case *fact.ToolResult:
 		return t.toolResult(s, r, f)
-	case *eventlog.CallSuspended:
+	case *fact.CallSuspended:
 		t.asks(r, f)
 		return s.suspendCall(r, f)
-	case *eventlog.ResultSubmitted:
+	case *fact.ResultSubmitted:
 		t.AskedAt = f.Timestamp
 		s.submit(f)
-	case *eventlog.InterruptRequested:
+	case *fact.InterruptRequested:
 		t.requestStop(s, r, f)
-	case *eventlog.UsageRecorded:
+	case *fact.UsageRecorded:
 		s.use(f.RunID, func(u *Totals) { u.recorded(f) })
-	case *eventlog.RemoteProgress:
+	case *fact.RemoteProgress:
 		s.RemoteSequence = max(s.RemoteSequence, f.Sequence)
 		s.noteRemoteCalls(f.Calls)
-	case *eventlog.SessionForked:
+	case *fact.SessionForked:
 		return t.forked(r, f, before)
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		s.endRun(r, f)
 	case *eventlog.Truncated:
 		return t.truncate(r, f)
-	case *eventlog.StreamEnd:
+	case *fact.StreamEnd:
 		s.endStream(f)
-	case *eventlog.StreamFailed:
+	case *fact.StreamFailed:
 		s.failStream(f)
-	case *eventlog.MemoryRecalled:
+	case *fact.MemoryRecalled:
 		return s.recalled(r, f)
-	case *eventlog.WorkspaceOpened:
+	case *fact.WorkspaceOpened:
 		s.workspaceOpened(f)
-	case *eventlog.WorkspaceFailed:
+	case *fact.WorkspaceFailed:
 		s.workspaceFailed(f)
-	case *eventlog.WorkspaceSaved:
+	case *fact.WorkspaceSaved:
 		return s.changeWorkspace(func(w *Workspace) { w.Snapshot, w.Dirty, w.Stale = f.Snapshot, false, false })
-	case *eventlog.WorkspaceRestored:
+	case *fact.WorkspaceRestored:
 		return s.changeWorkspace(func(w *Workspace) { w.Stale, w.Dirty, w.Status, w.Error = false, false, WorkspaceOpen, "" })
-	case *eventlog.WorkspaceClosed:
+	case *fact.WorkspaceClosed:
 		return s.changeWorkspace(func(w *Workspace) {
 			*w = Workspace{Name: w.Name, ProviderID: w.ProviderID, Capabilities: w.Capabilities, Status: WorkspaceGone, Error: f.Reason}
 		})
@@ -82,32 +83,32 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 
 // endStream records the end of the stream. If no run has ended before, an outside
 // producer has ended it, and everything that is open ends.
-func (s *Session) endStream(f *eventlog.StreamEnd) {
+func (s *Session) endStream(f *fact.StreamEnd) {
 	if len(f.FinalOutput) > 0 {
 		s.Output = f.FinalOutput
 	}
-	s.endedFromOutside(SessionCompleted, eventlog.RunCompleted, f.Timestamp)
+	s.endedFromOutside(SessionCompleted, fact.RunCompleted, f.Timestamp)
 }
 
 // failStream is endStream for a failure.
-func (s *Session) failStream(f *eventlog.StreamFailed) {
+func (s *Session) failStream(f *fact.StreamFailed) {
 	if s.Error == nil {
 		s.Error = &Failure{Message: f.Error}
 	}
-	s.endedFromOutside(SessionFailed, eventlog.RunFailed, f.Timestamp)
+	s.endedFromOutside(SessionFailed, fact.RunFailed, f.Timestamp)
 }
 
-func (s *Session) endedFromOutside(status SessionStatus, run eventlog.RunStatus, at int64) {
+func (s *Session) endedFromOutside(status SessionStatus, run fact.RunStatus, at int64) {
 	if s.Status == SessionCompleted || s.Status == SessionFailed {
 		return
 	}
 	s.Status, s.Turn = status, nil
-	if r := s.CurrentRun(); r != nil && r.Status == eventlog.RunRunning {
+	if r := s.CurrentRun(); r != nil && r.Status == fact.RunRunning {
 		r.Status, r.CompletedAt = run, at
 	}
 }
 
-func (s *Session) userMessage(r eventlog.Record, f *eventlog.UserMessage) {
+func (s *Session) userMessage(r eventlog.Record, f *fact.UserMessage) {
 	m := Message{
 		Role: RoleUser, Turn: s.TurnCount + 1, Timestamp: f.Timestamp, Sequence: r.Sequence,
 		Content: f.Content, Files: f.Files, Metadata: f.Metadata, MessageID: f.MessageID,
@@ -124,26 +125,26 @@ func (s *Session) userMessage(r eventlog.Record, f *eventlog.UserMessage) {
 	s.Messages = append(s.Messages, m)
 }
 
-func (s *Session) requestRun(f *eventlog.RunRequested, before uint64) string {
+func (s *Session) requestRun(f *fact.RunRequested, before uint64) string {
 	if s.run(f.RunID) != nil {
 		return fmt.Sprintf("run %s was requested before", f.RunID)
 	}
-	if run := s.CurrentRun(); run != nil && run.Status == eventlog.RunRunning {
-		run.Status, run.CompletedAt = eventlog.RunStopped, f.Timestamp // its node died without recording an end
+	if run := s.CurrentRun(); run != nil && run.Status == fact.RunRunning {
+		run.Status, run.CompletedAt = fact.RunStopped, f.Timestamp // its node died without recording an end
 	}
-	if f.Mode == eventlog.ModeStart || s.Turn == nil {
+	if f.Mode == fact.ModeStart || s.Turn == nil {
 		s.TurnCount++
 		s.Turn = &Turn{Number: s.TurnCount}
 		s.StepCount, s.Output, s.Error = 0, nil, nil
 	}
-	if f.Mode != eventlog.ModeStart {
+	if f.Mode != fact.ModeStart {
 		s.ResumeCount++
 	}
 	s.Turn.RunID, s.Turn.Stop = f.RunID, nil
 	s.Status = SessionActive
 	s.ExpiresAt = max(s.ExpiresAt, f.ExpiresAt)
 	run := Run{
-		RunID: f.RunID, Turn: s.Turn.Number, Mode: f.Mode, Status: eventlog.RunRunning,
+		RunID: f.RunID, Turn: s.Turn.Number, Mode: f.Mode, Status: fact.RunRunning,
 		StartSequence: before, StartedAt: f.Timestamp, TraceParent: f.TraceParent,
 	}
 	if f.By != nil {
@@ -160,7 +161,7 @@ func (s *Session) openStepOf(id string) (*Step, string) {
 	return s.Turn.Step, ""
 }
 
-func (s *Session) modelTurn(r eventlog.Record, f *eventlog.ModelTurn) string {
+func (s *Session) modelTurn(r eventlog.Record, f *fact.ModelTurn) string {
 	st, reason := s.openStepOf(f.StepID)
 	if reason != "" {
 		return reason
@@ -188,7 +189,7 @@ func (s *Session) modelTurn(r eventlog.Record, f *eventlog.ModelTurn) string {
 	return ""
 }
 
-func (s *Session) modelFailed(f *eventlog.ModelFailed) string {
+func (s *Session) modelFailed(f *fact.ModelFailed) string {
 	// A call that fails before it has streamed anything has begun no step.
 	if s.Turn != nil && (s.Turn.Step == nil || s.Turn.Step.Committed) {
 		s.Turn.Step = &Step{ID: f.StepID, Number: f.Step}
@@ -204,7 +205,7 @@ func (s *Session) modelFailed(f *eventlog.ModelFailed) string {
 
 // toolResult finishes a call. Its message is placed in the model's order,
 // regardless of the order in which calls finish.
-func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult) string {
+func (t *Tree) toolResult(s *Session, r eventlog.Record, f *fact.ToolResult) string {
 	st, reason := s.openStepOf(f.StepID)
 	if reason != "" {
 		return reason
@@ -233,7 +234,7 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 		if c.Pending != nil {
 			m.AnsweredAs = c.Pending.Kind
 			if c.Approval != nil {
-				m.AnsweredAs = eventlog.PendingApproval
+				m.AnsweredAs = fact.PendingApproval
 			}
 			if child := t.Get(c.Pending.Child); child != nil && child.Over() {
 				child.Delivered = child.TurnCount
@@ -252,7 +253,7 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 	return fmt.Sprintf("call %s is not of the open step", f.ToolCallID)
 }
 
-func (s *Session) endRun(r eventlog.Record, f *eventlog.RunEnded) {
+func (s *Session) endRun(r eventlog.Record, f *fact.RunEnded) {
 	if run := s.run(f.RunID); run != nil {
 		run.Status, run.CompletedAt = f.Status, f.Timestamp
 	}
@@ -260,13 +261,13 @@ func (s *Session) endRun(r eventlog.Record, f *eventlog.RunEnded) {
 		return // another run drives the turn
 	}
 	switch f.Status {
-	case eventlog.RunCompleted:
+	case fact.RunCompleted:
 		s.Status, s.Output, s.Turn = SessionCompleted, f.Output, nil
-	case eventlog.RunFailed:
+	case fact.RunFailed:
 		s.keepPartial(r.Sequence)
 		failure := &Failure{Message: f.Error, Code: f.ErrorCode, Retryable: s.Turn != nil && s.Turn.Retryable}
 		s.Status, s.Error, s.Turn = SessionFailed, failure, nil
-	case eventlog.RunStopped:
+	case fact.RunStopped:
 		s.Status = SessionInterrupted
 	}
 	s.Version++

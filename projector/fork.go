@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Fork is where a session was forked from.
@@ -15,10 +16,10 @@ type Fork struct {
 	// of the other session. Messages with this sequence come from it.
 	Record uint64 `json:"record"`
 	// Edits names the changes; nil: none.
-	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
+	Edits *fact.ForkEdits `json:"edits,omitempty"`
 }
 
-// ForkState returns the state with which a fork of t begins, as eventlog.SessionForked
+// ForkState returns the state with which a fork of t begins, as fact.SessionForked
 // carries it: the conversations, custom states and open turns of the whole tree under the
 // id of the new session. It leaves out what belongs to the other log or must not be done
 // twice: sequences, checkpoints, runs, claims, idempotency keys, unfinished chunks. An
@@ -92,10 +93,10 @@ func (s *Session) fork(rename func(string) string) {
 	s.Status = SessionInterrupted
 	switch {
 	case s.Child == nil:
-	case stop != nil && stop.Kind == eventlog.StopAbort: // a terminated sub-agent stays so
+	case stop != nil && stop.Kind == fact.StopAbort: // a terminated sub-agent stays so
 		s.Turn.Stop = stop
 	default: // it continues when its parent does, whether or not the parent waits for it
-		s.Turn.Stop = &Stop{Kind: eventlog.StopInterrupt, ByParent: true}
+		s.Turn.Stop = &Stop{Kind: fact.StopInterrupt, ByParent: true}
 	}
 	st := s.Turn.Step
 	if st == nil {
@@ -116,7 +117,7 @@ func (s *Session) fork(rename func(string) string) {
 }
 
 // forked begins a session as a fork.
-func (t *Tree) forked(r eventlog.Record, f *eventlog.SessionForked, before uint64) string {
+func (t *Tree) forked(r eventlog.Record, f *fact.SessionForked, before uint64) string {
 	if before > 0 {
 		return "a fork begins with its first record only"
 	}

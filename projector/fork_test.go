@@ -8,28 +8,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
 // family is the log of a root with a sub-agent of each kind. The remote one's server has
 // reported its own sub-agent.
 func family(root string) []eventlog.Record {
-	child := func(id string, c eventlog.SubSession) eventlog.Entry {
-		return fact(id, &eventlog.SessionCreated{AgentType: "kid", Child: &c, FactBase: factBase(id)})
+	child := func(id string, c fact.SubSession) eventlog.Entry {
+		return factOf(id, &fact.SessionCreated{AgentType: "kid", Child: &c, Base: factBase(id)})
 	}
 	run := func(id string) eventlog.Entry {
-		return fact(id, &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: factBase(id)})
+		return factOf(id, &fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: factBase(id)})
 	}
 	call := projector.ChildID(root, projector.InfixCall, "c-1")
 	named := projector.ChildID(call, projector.InfixAgent, "m-1")
 	remote := projector.ChildID(root, projector.InfixRemote, "c-2")
 	return numbered(
-		fact(root, &eventlog.SessionCreated{AgentType: "boss", FactBase: factBase(root)}), run(root),
-		child(call, eventlog.SubSession{ParentSessionID: root, CallID: "c-1", Mode: eventlog.SubSessionEphemeral}), run(call),
-		child(named, eventlog.SubSession{ParentSessionID: call, CallID: "c-3", Mode: eventlog.SubSessionPersistent, Name: "m-1"}), run(named),
-		child(remote, eventlog.SubSession{ParentSessionID: root, CallID: "c-2", Mode: eventlog.SubSessionEphemeral, Remote: true}),
+		factOf(root, &fact.SessionCreated{AgentType: "boss", Base: factBase(root)}), run(root),
+		child(call, fact.SubSession{ParentSessionID: root, CallID: "c-1", Mode: fact.SubSessionEphemeral}), run(call),
+		child(named, fact.SubSession{ParentSessionID: call, CallID: "c-3", Mode: fact.SubSessionPersistent, Name: "m-1"}), run(named),
+		child(remote, fact.SubSession{ParentSessionID: root, CallID: "c-2", Mode: fact.SubSessionEphemeral, Remote: true}),
 		chunk(&eventlog.TextDelta{Delta: "hm", Base: base(remote[:min(len(remote), 200)] + "-sub-x")}, ""),
-		fact(remote, &eventlog.RemoteProgress{ToolCallID: "c-2", RunID: "r", Sequence: 7, FactBase: factBase(remote)}),
+		factOf(remote, &fact.RemoteProgress{ToolCallID: "c-2", RunID: "r", Sequence: 7, Base: factBase(remote)}),
 	)
 }
 
@@ -69,7 +70,7 @@ func TestAForksSubAgentsAreInterruptedByTheirParent(t *testing.T) {
 	for _, id := range []string{"f-sub-c-1", "f-sub-c-1-agent-m-1"} {
 		s := fork.Get(id)
 		require.Equal(t, projector.SessionInterrupted, s.Status)
-		require.Equal(t, &projector.Stop{Kind: eventlog.StopInterrupt, ByParent: true}, s.Turn.Stop)
+		require.Equal(t, &projector.Stop{Kind: fact.StopInterrupt, ByParent: true}, s.Turn.Stop)
 	}
 	require.EqualValues(t, 7, then.Get("s-remote-c-2").RemoteSequence)
 	require.Zero(t, fork.Get("f-remote-c-2").RemoteSequence)
@@ -88,7 +89,7 @@ func forkOf(t *testing.T, then *projector.Tree, id string) *projector.Tree {
 func TestARollbackForgetsWhatARemoteStreamHasBrought(t *testing.T) {
 	progress := func(n uint64) eventlog.Entry {
 		id := "s-remote-c-2"
-		return fact(id, &eventlog.RemoteProgress{ToolCallID: "c-2", RunID: "r", Sequence: n, FactBase: factBase(id)})
+		return factOf(id, &fact.RemoteProgress{ToolCallID: "c-2", RunID: "r", Sequence: n, Base: factBase(id)})
 	}
 	records := family("s")
 	at := projector.Fold(records...)

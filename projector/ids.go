@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // What is in the id of a sub-agent's session between its parent's id and the call that
@@ -34,11 +35,11 @@ func fittingID(id string) string {
 }
 
 // childID is the id that the session has under another parent.
-func childID(parent string, c *eventlog.SubSession) string {
+func childID(parent string, c *fact.SubSession) string {
 	switch {
 	case c.Remote:
 		return ChildID(parent, InfixRemote, c.CallID)
-	case c.Mode == eventlog.SubSessionPersistent:
+	case c.Mode == fact.SubSessionPersistent:
 		return ChildID(parent, InfixAgent, c.Name)
 	}
 	return ChildID(parent, InfixCall, c.CallID)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
@@ -153,8 +154,8 @@ func base(agent string) eventlog.Base {
 	return eventlog.Base{AgentID: agent, AgentType: "a", Timestamp: 5, Step: 1}
 }
 
-func factBase(agent string) eventlog.FactBase {
-	return eventlog.FactBase{SessionID: agent, Timestamp: 5}
+func factBase(agent string) fact.Base {
+	return fact.Base{SessionID: agent, Timestamp: 5}
 }
 
 func chunk(c eventlog.Chunk, call string) eventlog.Entry {
@@ -165,7 +166,7 @@ func chunk(c eventlog.Chunk, call string) eventlog.Entry {
 	return e
 }
 
-func fact(agent string, f eventlog.Fact) eventlog.Entry {
+func factOf(agent string, f fact.Fact) eventlog.Entry {
 	e, err := eventlog.NewFact(agent, f, eventlog.Labels{Run: "r"})
 	if err != nil {
 		panic(err)
@@ -184,14 +185,14 @@ func numbered(entries ...eventlog.Entry) []eventlog.Record {
 
 func opening() []eventlog.Entry {
 	return []eventlog.Entry{
-		fact("s", &eventlog.SessionCreated{AgentType: "a", FactBase: factBase("s")}),
-		fact("s", &eventlog.UserMessage{Content: "go", FactBase: factBase("s")}),
-		fact("s", &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: factBase("s")}),
+		factOf("s", &fact.SessionCreated{AgentType: "a", Base: factBase("s")}),
+		factOf("s", &fact.UserMessage{Content: "go", Base: factBase("s")}),
+		factOf("s", &fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: factBase("s")}),
 	}
 }
 
 func closing(agent string) eventlog.Entry {
-	return fact(agent, &eventlog.StreamPaused{FactBase: factBase(agent)})
+	return factOf(agent, &fact.StreamPaused{Base: factBase(agent)})
 }
 
 // randomLog mixes records that belong together with records that make no sense in their
@@ -213,15 +214,15 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 		case 5:
 			entries = append(entries, chunk(&eventlog.ToolArgStreamDelta{ToolCallID: call, Delta: text(), Base: b}, ""))
 		case 6:
-			entries = append(entries, fact(agent, &eventlog.ModelTurn{
-				RunID: "r", StepID: step, Step: 1, StopReason: eventlog.StopToolUse, FactBase: factBase(agent),
-				Parts: []eventlog.TurnPart{{Text: text()}, {ToolCall: &eventlog.ToolCall{ID: call, Name: "t", Arguments: json.RawMessage(`{}`)}}},
+			entries = append(entries, factOf(agent, &fact.ModelTurn{
+				RunID: "r", StepID: step, Step: 1, StopReason: fact.StopToolUse, Base: factBase(agent),
+				Parts: []fact.TurnPart{{Text: text()}, {ToolCall: &fact.ToolCall{ID: call, Name: "t", Arguments: json.RawMessage(`{}`)}}},
 			}))
 		case 7:
 			entries = append(entries, chunk(&eventlog.CustomEvent{EventName: "e", Data: json.RawMessage(`1`), Base: b}, call))
 		case 8:
-			entries = append(entries, fact(agent, &eventlog.ToolResult{
-				RunID: "r", StepID: step, ToolCallID: call, ToolName: "t", Result: json.RawMessage(`{"x":1.0}`), FactBase: factBase(agent),
+			entries = append(entries, factOf(agent, &fact.ToolResult{
+				RunID: "r", StepID: step, ToolCallID: call, ToolName: "t", Result: json.RawMessage(`{"x":1.0}`), Base: factBase(agent),
 			}))
 		case 9:
 			op := eventlog.PatchOp{
@@ -235,27 +236,27 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 				chunk(&eventlog.CheckpointCreated{RunID: "r", CheckpointID: "cp", StepCount: 1, Base: b}, ""))
 		case 11:
 			from := uint64(1 + rnd.IntN(2*len(entries)))
-			entries = append(entries, fact(agent, &eventlog.Truncated{
-				Reason: eventlog.ResyncRetry, AtSequence: from, FactBase: factBase(agent),
+			entries = append(entries, factOf(agent, &eventlog.Truncated{
+				Reason: eventlog.ResyncRetry, AtSequence: from, Base: factBase(agent),
 				Ranges: []eventlog.Range{{AgentID: agent, CallID: []string{"", call}[rnd.IntN(2)], From: from, To: from + 40}},
 			}))
 		case 12:
-			entries = append(entries, fact(agent, &eventlog.RunRequested{
-				RunID: fmt.Sprint("r", rnd.IntN(9)), FactBase: factBase(agent),
-				Mode: []eventlog.RunMode{eventlog.ModeStart, eventlog.ModeContinue}[rnd.IntN(2)],
+			entries = append(entries, factOf(agent, &fact.RunRequested{
+				RunID: fmt.Sprint("r", rnd.IntN(9)), Base: factBase(agent),
+				Mode: []fact.RunMode{fact.ModeStart, fact.ModeContinue}[rnd.IntN(2)],
 			}))
 		case 13:
-			entries = append(entries, fact(agent, &eventlog.RunEnded{
-				RunID: "r", FactBase: factBase(agent), Output: json.RawMessage(`"x"`),
-				Status: []eventlog.RunStatus{eventlog.RunCompleted, eventlog.RunFailed, eventlog.RunStopped}[rnd.IntN(3)],
+			entries = append(entries, factOf(agent, &fact.RunEnded{
+				RunID: "r", Base: factBase(agent), Output: json.RawMessage(`"x"`),
+				Status: []fact.RunStatus{fact.RunCompleted, fact.RunFailed, fact.RunStopped}[rnd.IntN(3)],
 			}))
 		case 14:
-			entries = append(entries, fact(agent, &eventlog.UserMessage{Content: text(), FactBase: factBase(agent), Metadata: json.RawMessage(`{"hidden":true}`)}))
+			entries = append(entries, factOf(agent, &fact.UserMessage{Content: text(), Base: factBase(agent), Metadata: json.RawMessage(`{"hidden":true}`)}))
 		case 15:
 			entries = append(entries, keyed(text()+"k", "d", 1+rnd.IntN(3))...)
 		case 16:
-			back := fact("s", &eventlog.Truncated{
-				Reason: eventlog.ResyncRollback, AfterSequence: uint64(1 + rnd.IntN(2*len(entries))), AtSequence: 1 << 20, FactBase: factBase("s"),
+			back := factOf("s", &eventlog.Truncated{
+				Reason: eventlog.ResyncRollback, AfterSequence: uint64(1 + rnd.IntN(2*len(entries))), AtSequence: 1 << 20, Base: factBase("s"),
 				Ranges: []eventlog.Range{}, Restore: json.RawMessage([]string{`{}`, `{"sequence":2,"sessions":{}}`}[rnd.IntN(2)]),
 			})
 			if n := 1 + rnd.IntN(len(entries)); rnd.IntN(4) > 0 {

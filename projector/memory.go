@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // memoriesMark marks the message that reminds an agent of memories.
@@ -12,7 +13,7 @@ const memoriesMark = "memories"
 
 // recalled records which memories the turn's agent was given. They are one hidden message
 // of the user's. An empty list adds no message, but the turn does not recall again.
-func (s *Session) recalled(r eventlog.Record, f *eventlog.MemoryRecalled) string {
+func (s *Session) recalled(r eventlog.Record, f *fact.MemoryRecalled) string {
 	if s.Turn == nil {
 		return "no turn is open"
 	}

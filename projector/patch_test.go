@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
@@ -89,11 +90,11 @@ func TestWhatWouldBeParkedIsKnownBefore(t *testing.T) {
 func TestACustomEventWithAnIDAfterItsTurn(t *testing.T) {
 	event := chunk(&eventlog.CustomEvent{EventName: "progress", Data: json.RawMessage(`{"id":"e","n":1}`), Base: base("s")}, "r1")
 	log := numbered(
-		fact("s", &eventlog.SessionCreated{AgentType: "agent", FactBase: factBase("s")}),
-		fact("s", &eventlog.UserMessage{Content: "hi", FactBase: factBase("s")}),
-		fact("s", &eventlog.RunRequested{RunID: "r1", Mode: eventlog.ModeStart, FactBase: factBase("s")}),
+		factOf("s", &fact.SessionCreated{AgentType: "agent", Base: factBase("s")}),
+		factOf("s", &fact.UserMessage{Content: "hi", Base: factBase("s")}),
+		factOf("s", &fact.RunRequested{RunID: "r1", Mode: fact.ModeStart, Base: factBase("s")}),
 		event,
-		fact("s", &eventlog.RunEnded{RunID: "r1", Status: eventlog.RunCompleted, FactBase: factBase("s")}),
+		factOf("s", &fact.RunEnded{RunID: "r1", Status: fact.RunCompleted, Base: factBase("s")}),
 		event,
 	)
 	tree := projector.Fold(log...)

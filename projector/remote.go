@@ -3,13 +3,13 @@ package projector
 import (
 	"slices"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // noteRemoteCalls records the beginnings and ends of a remote sub-agent's tool calls.
-func (s *Session) noteRemoteCalls(calls []eventlog.RemoteCall) {
+func (s *Session) noteRemoteCalls(calls []fact.RemoteCall) {
 	for _, c := range calls {
-		known := func(k eventlog.RemoteCall) bool { return k.ID == c.ID }
+		known := func(k fact.RemoteCall) bool { return k.ID == c.ID }
 		if i := slices.IndexFunc(s.RemoteCalls, known); i >= 0 {
 			s.RemoteCalls[i].Over = s.RemoteCalls[i].Over || c.Over
 		} else {

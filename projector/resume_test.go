@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/eventlog/stream"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -66,7 +67,7 @@ func outcome(t *testing.T, log eventlog.Log, s *projector.Tree) string {
 	for _, m := range s.Messages {
 		said = append(said, string(m.Role)+" "+m.Content+string(m.Result))
 	}
-	text, err := eventlog.CollectText(eventlog.Chunks(eventlog.Effective(t.Context(), log, "s", 0, 0)))
+	text, err := stream.CollectText(eventlog.Chunks(eventlog.Effective(t.Context(), log, "s", 0, 0)))
 	require.NoError(t, err)
 	return encoded(t, map[string]any{
 		"messages": said, "text": text, "state": s.CustomState, "output": s.Output, "steps": s.StepCount, "status": s.Status,

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
@@ -157,7 +158,7 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 		case i > last:
 			run.Struck = true
 			if !run.over() {
-				run.Status, run.CompletedAt = eventlog.RunStopped, f.Timestamp
+				run.Status, run.CompletedAt = fact.RunStopped, f.Timestamp
 			}
 		}
 	}
@@ -180,7 +181,7 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 
 // over reports whether the run is finished.
 func (r *Run) over() bool {
-	return r.Status == eventlog.RunCompleted || r.Status == eventlog.RunFailed || r.Status == eventlog.RunStopped
+	return r.Status == fact.RunCompleted || r.Status == fact.RunFailed || r.Status == fact.RunStopped
 }
 
 // problem returns why the state is invalid, or "".

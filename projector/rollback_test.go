@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
@@ -21,14 +22,14 @@ func rollbackTo(t *projector.Tree, head uint64) eventlog.Entry {
 		panic(err)
 	}
 	f := &eventlog.Truncated{
-		Reason: eventlog.ResyncRollback, AfterSequence: t.Head, AtSequence: head, Restore: restore, FactBase: factBase("s"),
+		Reason: eventlog.ResyncRollback, AfterSequence: t.Head, AtSequence: head, Restore: restore, Base: factBase("s"),
 	}
 	for _, agent := range []string{"s", "child"} {
 		if t.Head < head {
 			f.Ranges = append(f.Ranges, eventlog.Range{AgentID: agent, From: t.Head + 1, To: head, Scope: eventlog.ScopeAll})
 		}
 	}
-	return fact("s", f)
+	return factOf("s", f)
 }
 
 // next is a record after others.
@@ -41,7 +42,7 @@ func next(records []eventlog.Record, e eventlog.Entry) []eventlog.Record {
 func step(id string, n int, text string, calls ...string) []eventlog.Entry {
 	b := base("s")
 	b.Step = n
-	parts := []eventlog.TurnPart{{Text: text}}
+	parts := []fact.TurnPart{{Text: text}}
 	entries := []eventlog.Entry{
 		chunk(&eventlog.StepStart{StepID: &id, Base: b}, ""), chunk(&eventlog.Thinking{Content: "hm", Base: b}, ""),
 		chunk(&eventlog.Thinking{Content: "hm", IsComplete: true, Base: b}, ""), chunk(&eventlog.TextDelta{Delta: text, Base: b}, ""),
@@ -49,11 +50,11 @@ func step(id string, n int, text string, calls ...string) []eventlog.Entry {
 	for _, c := range calls {
 		entries = append(entries, chunk(&eventlog.ToolArgStreamStart{ToolCallID: c, ToolName: "note", Base: b}, ""),
 			chunk(&eventlog.ToolArgStreamDelta{ToolCallID: c, Delta: `{}`, Base: b}, ""), chunk(&eventlog.ToolArgStreamEnd{ToolCallID: c, Base: b}, ""))
-		parts = append(parts, eventlog.TurnPart{ToolCall: &eventlog.ToolCall{ID: c, Name: "note", Arguments: json.RawMessage(`{"a":"<&>"}`)}})
+		parts = append(parts, fact.TurnPart{ToolCall: &fact.ToolCall{ID: c, Name: "note", Arguments: json.RawMessage(`{"a":"<&>"}`)}})
 	}
-	entries = append(entries, fact("s", &eventlog.ModelTurn{
-		RunID: "r", StepID: id, Step: n, Parts: parts, StopReason: eventlog.StopToolUse,
-		Usage: eventlog.TokenUsage{Prompt: 3, Completion: 1, Total: 4}, FactBase: factBase("s"),
+	entries = append(entries, factOf("s", &fact.ModelTurn{
+		RunID: "r", StepID: id, Step: n, Parts: parts, StopReason: fact.StopToolUse,
+		Usage: fact.TokenUsage{Prompt: 3, Completion: 1, Total: 4}, Base: factBase("s"),
 	}))
 	for _, c := range calls {
 		entries = append(entries, chunk(&eventlog.ToolStart{ToolCallID: c, ToolName: "note", Arguments: json.RawMessage(`{}`), Base: b}, c))
@@ -61,8 +62,8 @@ func step(id string, n int, text string, calls ...string) []eventlog.Entry {
 	for _, c := range slices.Backward(calls) {
 		entries = append(entries, chunk(&eventlog.StatePatch{Patches: []eventlog.PatchOp{
 			{Op: "add", Path: "/" + c, Value: json.RawMessage(`"<` + c + `>"`)},
-		}, Base: b}, c), fact("s", &eventlog.ToolResult{
-			RunID: "r", StepID: id, ToolCallID: c, ToolName: "note", Result: json.RawMessage(`1`), FactBase: factBase("s"),
+		}, Base: b}, c), factOf("s", &fact.ToolResult{
+			RunID: "r", StepID: id, ToolCallID: c, ToolName: "note", Result: json.RawMessage(`1`), Base: factBase("s"),
 		}))
 	}
 	return append(entries,
@@ -74,43 +75,43 @@ func step(id string, n int, text string, calls ...string) []eventlog.Entry {
 // conversation has a completed turn, one that waits for a client's tool and fails when it
 // is resumed, and one in progress, with a sub-agent.
 func conversation() []eventlog.Record {
-	run := func(id string, mode eventlog.RunMode) eventlog.Entry {
-		return fact("s", &eventlog.RunRequested{RunID: id, Mode: mode, FactBase: factBase("s")})
+	run := func(id string, mode fact.RunMode) eventlog.Entry {
+		return factOf("s", &fact.RunRequested{RunID: id, Mode: mode, Base: factBase("s")})
 	}
 	claim := func(id string) eventlog.Entry {
-		e := fact("s", &eventlog.RunClaimed{RunID: id, Node: "n", Attempt: 1, FactBase: factBase("s")})
+		e := factOf("s", &fact.RunClaimed{RunID: id, Node: "n", Attempt: 1, Base: factBase("s")})
 		e.Writer, e.Ordinal = "w-"+id, 1
 		return e
 	}
 	user := func(text string) eventlog.Entry {
-		return fact("s", &eventlog.UserMessage{Content: text, FactBase: factBase("s")})
+		return factOf("s", &fact.UserMessage{Content: text, Base: factBase("s")})
 	}
-	ended := func(f *eventlog.RunEnded) eventlog.Entry {
-		f.FactBase = factBase("s")
-		return fact("s", f)
+	ended := func(f *fact.RunEnded) eventlog.Entry {
+		f.Base = factBase("s")
+		return factOf("s", f)
 	}
 	st := "t3-1"
 	third := base("s")
 	log := [][]eventlog.Entry{
-		{fact("s", &eventlog.SessionCreated{AgentType: "a", State: json.RawMessage(`{"n":"<1>"}`), FactBase: factBase("s")})},
-		{user("one"), run("r1", eventlog.ModeStart), claim("r1")},
+		{factOf("s", &fact.SessionCreated{AgentType: "a", State: json.RawMessage(`{"n":"<1>"}`), Base: factBase("s")})},
+		{user("one"), run("r1", fact.ModeStart), claim("r1")},
 		step("t1-1", 1, "first", "c1", "c2"), step("t1-2", 2, "second"),
 		{chunk(&eventlog.Output{Output: json.RawMessage(`{"done":1}`), Base: base("s")}, "")},
-		{ended(&eventlog.RunEnded{RunID: "r1", Status: eventlog.RunCompleted, Output: json.RawMessage(`{"done":1}`)})},
-		{fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 9, FinalOutput: json.RawMessage(`{"done":1}`)})},
+		{ended(&fact.RunEnded{RunID: "r1", Status: fact.RunCompleted, Output: json.RawMessage(`{"done":1}`)})},
+		{factOf("s", &fact.StreamEnd{StreamID: "s", Timestamp: 9, FinalOutput: json.RawMessage(`{"done":1}`)})},
 		keyed("k", "d", 2)[:1],
-		{user("two"), run("r2", eventlog.ModeStart), claim("r2")},
+		{user("two"), run("r2", fact.ModeStart), claim("r2")},
 		step("t2-1", 1, "third", "c3"),
-		{ended(&eventlog.RunEnded{RunID: "r2", Status: eventlog.RunClientTool})},
-		{fact("s", &eventlog.StreamPaused{FactBase: factBase("s")})},
-		{run("r3", eventlog.ModeContinue), fact("s", &eventlog.StreamResumed{FactBase: factBase("s")}), claim("r3")},
-		{fact("s", &eventlog.ModelFailed{RunID: "r3", StepID: "t2-2", Step: 2, Attempt: 1, Error: "e", Code: "c", FactBase: factBase("s")})},
-		{ended(&eventlog.RunEnded{RunID: "r3", Status: eventlog.RunFailed, Error: "broke", ErrorCode: "c"})},
-		{fact("s", &eventlog.StreamFailed{Error: "broke", FactBase: factBase("s")})},
-		{user("three"), run("r4", eventlog.ModeStart), claim("r4")},
-		{fact("child", &eventlog.SessionCreated{AgentType: "b", State: json.RawMessage(`{"c":1}`), FactBase: factBase("child")})},
+		{ended(&fact.RunEnded{RunID: "r2", Status: fact.RunClientTool})},
+		{factOf("s", &fact.StreamPaused{Base: factBase("s")})},
+		{run("r3", fact.ModeContinue), factOf("s", &fact.StreamResumed{Base: factBase("s")}), claim("r3")},
+		{factOf("s", &fact.ModelFailed{RunID: "r3", StepID: "t2-2", Step: 2, Attempt: 1, Error: "e", Code: "c", Base: factBase("s")})},
+		{ended(&fact.RunEnded{RunID: "r3", Status: fact.RunFailed, Error: "broke", ErrorCode: "c"})},
+		{factOf("s", &fact.StreamFailed{Error: "broke", Base: factBase("s")})},
+		{user("three"), run("r4", fact.ModeStart), claim("r4")},
+		{factOf("child", &fact.SessionCreated{AgentType: "b", State: json.RawMessage(`{"c":1}`), Base: factBase("child")})},
 		{chunk(&eventlog.StatePatch{Patches: []eventlog.PatchOp{{Op: "add", Path: "/d", Value: json.RawMessage(`2`)}}, Base: base("child")}, "")},
-		{fact("child", &eventlog.UserMessage{Content: "for the child", FactBase: factBase("child")})},
+		{factOf("child", &fact.UserMessage{Content: "for the child", Base: factBase("child")})},
 		{chunk(&eventlog.StepStart{StepID: &st, Base: third}, ""), chunk(&eventlog.TextDelta{Delta: "unfini", Base: third}, "")},
 		{chunk(&eventlog.TextDelta{Delta: "shed", Base: third}, "")},
 	}
@@ -154,7 +155,7 @@ func TestRollbackRestoresTheState(t *testing.T) {
 		for i, run := range back.Runs {
 			require.Equal(t, now.Runs[i].Claims, run.Claims, at)
 			if i >= len(want.Runs) {
-				require.Contains(t, []eventlog.RunStatus{eventlog.RunCompleted, eventlog.RunFailed, eventlog.RunStopped}, run.Status, at)
+				require.Contains(t, []fact.RunStatus{fact.RunCompleted, fact.RunFailed, fact.RunStopped}, run.Status, at)
 			}
 		}
 		for _, call := range []string{"c1", "c2", "c3"} {
@@ -217,10 +218,10 @@ func TestRollbackDoesNotRestoreTruncatedContent(t *testing.T) {
 	records := conversation()
 	at := projector.Fold(records...)
 	require.Equal(t, "unfinished", string(at.Turn.Step.Partial[0].Text))
-	records = next(records, fact("s", &eventlog.Truncated{
-		Reason: eventlog.ResyncCrashRecovery, Ranges: at.Orphans(), AtSequence: at.Head, FactBase: factBase("s"),
+	records = next(records, factOf("s", &eventlog.Truncated{
+		Reason: eventlog.ResyncCrashRecovery, Ranges: at.Orphans(), AtSequence: at.Head, Base: factBase("s"),
 	}))
-	records = next(records, fact("s", &eventlog.UserMessage{Content: "later", FactBase: factBase("s")}))
+	records = next(records, factOf("s", &fact.UserMessage{Content: "later", Base: factBase("s")}))
 	back := projector.Fold(next(records, rollbackTo(at, records[len(records)-1].Sequence))...)
 	require.Empty(t, back.Parked)
 	require.Equal(t, len(at.Messages), len(back.Messages))

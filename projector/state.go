@@ -3,7 +3,7 @@ package projector
 import (
 	"encoding/json"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // State is a folded tree with derived values, under the names that the API uses. Clients
@@ -36,24 +36,24 @@ type Suspension struct {
 
 // PendingCall is a call that waits for a person (see docs/reference/protocol.md#suspension).
 type PendingCall struct {
-	ToolCallID     string               `json:"toolCallId"`
-	ToolName       string               `json:"toolName"`
-	Input          json.RawMessage      `json:"input"`
-	Kind           eventlog.PendingKind `json:"kind"` // client or approval
-	ApprovalID     string               `json:"approvalId,omitempty"`
-	RunID          string               `json:"runId"` // the run whose model turn recorded the call
-	StepID         string               `json:"stepId"`
-	OwnerSessionID string               `json:"ownerSessionId"`     // the root or a sub-agent
-	CreatedAt      int64                `json:"createdAt"`          // ms since the epoch
-	Deadline       int64                `json:"deadline,omitempty"` // ms since the epoch; 0: none
+	ToolCallID     string           `json:"toolCallId"`
+	ToolName       string           `json:"toolName"`
+	Input          json.RawMessage  `json:"input"`
+	Kind           fact.PendingKind `json:"kind"` // client or approval
+	ApprovalID     string           `json:"approvalId,omitempty"`
+	RunID          string           `json:"runId"` // the run whose model turn recorded the call
+	StepID         string           `json:"stepId"`
+	OwnerSessionID string           `json:"ownerSessionId"`     // the root or a sub-agent
+	CreatedAt      int64            `json:"createdAt"`          // ms since the epoch
+	Deadline       int64            `json:"deadline,omitempty"` // ms since the epoch; 0: none
 }
 
 // SuspensionContext is a step with unfinished calls, in a session whose run waits or was
 // stopped while it waited.
 type SuspensionContext struct {
-	RunID     string             `json:"runId"` // the run that was suspended
-	RunStatus eventlog.RunStatus `json:"runStatus"`
-	StepID    string             `json:"stepId"`
+	RunID     string         `json:"runId"` // the run that was suspended
+	RunStatus fact.RunStatus `json:"runStatus"`
+	StepID    string         `json:"stepId"`
 	// ToolCallIDs wait for a person; AnsweredToolCallIDs have their answer,
 	// which the next run uses; ChildSessionIDs are sub-agents that wait.
 	ToolCallIDs         []string `json:"toolCallIds,omitempty"`
@@ -115,7 +115,7 @@ func (s *Session) suspension() (w Suspension) {
 		}
 		at.SuspendedAt = min(at.SuspendedAt, c.Pending.CreatedAt)
 		switch {
-		case c.Pending.Kind == eventlog.PendingChild:
+		case c.Pending.Kind == fact.PendingChild:
 			at.ChildSessionIDs = append(at.ChildSessionIDs, c.Pending.Child)
 		case c.Answer != nil:
 			at.AnsweredToolCallIDs = append(at.AnsweredToolCallIDs, c.ID)

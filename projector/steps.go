@@ -4,15 +4,16 @@ import (
 	"iter"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // StepTime is how long a step took, from its first record to its
 // last one so far, and what its model call used.
 type StepTime struct {
-	Turn       int                 `json:"turn"`
-	Step       int                 `json:"step"`
-	DurationMs int64               `json:"durationMs"`
-	Usage      eventlog.TokenUsage `json:"usage"`
+	Turn       int             `json:"turn"`
+	Step       int             `json:"step"`
+	DurationMs int64           `json:"durationMs"`
+	Usage      fact.TokenUsage `json:"usage"`
 }
 
 // StepTimes returns the steps of the root's conversation, oldest first, from the records
@@ -23,7 +24,7 @@ func (t *Tree) StepTimes(records iter.Seq2[eventlog.Record, error]) ([]StepTime,
 	type step struct{ began, last int64 }
 	type answer struct {
 		step  *step
-		usage eventlog.TokenUsage
+		usage fact.TokenUsage
 	}
 	steps, answers := map[string]*step{}, map[uint64]answer{} // by id, by record
 	for r, err := range records {
@@ -56,7 +57,7 @@ func (t *Tree) StepTimes(records iter.Seq2[eventlog.Record, error]) ([]StepTime,
 
 // stepOf returns the step that a record belongs to, when the record was made, and the
 // model's answer, if it is one. A record that can't be decoded belongs to no step.
-func stepOf(e eventlog.Entry) (id string, at int64, answer *eventlog.ModelTurn) {
+func stepOf(e eventlog.Entry) (id string, at int64, answer *fact.ModelTurn) {
 	switch e.Type {
 	case (*eventlog.StepStart)(nil).Type(), (*eventlog.StepCommitted)(nil).Type():
 		c, err := e.Chunk()
@@ -69,17 +70,17 @@ func stepOf(e eventlog.Entry) (id string, at int64, answer *eventlog.ModelTurn) 
 		case *eventlog.StepCommitted:
 			return c.StepID, c.Timestamp, nil
 		}
-	case (*eventlog.ModelTurn)(nil).Type(), (*eventlog.ModelFailed)(nil).Type(), (*eventlog.ToolResult)(nil).Type():
+	case (*fact.ModelTurn)(nil).Type(), (*fact.ModelFailed)(nil).Type(), (*fact.ToolResult)(nil).Type():
 		f, err := e.Fact()
 		if err != nil {
 			return "", 0, nil
 		}
 		switch f := f.(type) {
-		case *eventlog.ModelTurn:
+		case *fact.ModelTurn:
 			return f.StepID, f.Timestamp, f
-		case *eventlog.ModelFailed:
+		case *fact.ModelFailed:
 			return f.StepID, f.Timestamp, nil
-		case *eventlog.ToolResult:
+		case *fact.ToolResult:
 			return f.StepID, f.Timestamp, nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
@@ -102,7 +103,7 @@ type Session struct {
 	// StruckCalls are the ids of tool calls that rollbacks have truncated.
 	StruckCalls []string `json:"struckCalls,omitempty"`
 	// Child is the session's relation to its parent, if it is a sub-agent's.
-	Child *eventlog.SubSession `json:"child,omitempty"`
+	Child *fact.SubSession `json:"child,omitempty"`
 	// Delivered is the number of a persistent sub-agent's last turn of whose end its
 	// parent was notified.
 	Delivered int `json:"delivered,omitempty"`
@@ -119,7 +120,7 @@ type Session struct {
 	Resync eventlog.ResyncReason `json:"resync,omitempty"`
 	// RemoteCalls are the tool calls of a remote sub-agent and its own
 	// sub-agents, oldest first.
-	RemoteCalls []eventlog.RemoteCall `json:"remoteCalls,omitempty"`
+	RemoteCalls []fact.RemoteCall `json:"remoteCalls,omitempty"`
 	// SystemPrompt replaces the agent's; nil: the session has none.
 	SystemPrompt *string `json:"systemPrompt,omitempty"`
 	// Workspace is the session's workspace, nil if it was never used.
@@ -153,13 +154,13 @@ type Message struct {
 	// Content is the text of a user's or an assistant's message.
 	Content string `json:"content,omitempty"`
 
-	Files    []eventlog.MessageFile `json:"files,omitempty"`    // user
-	Metadata json.RawMessage        `json:"metadata,omitempty"` // user
+	Files    []fact.MessageFile `json:"files,omitempty"`    // user
+	Metadata json.RawMessage    `json:"metadata,omitempty"` // user
 	// MessageID is the client's id of the message (user).
 	MessageID string `json:"messageId,omitempty"`
 
-	Parts      []eventlog.TurnPart `json:"parts,omitempty"`      // assistant, in the model's order
-	StopReason eventlog.StopReason `json:"stopReason,omitempty"` // assistant
+	Parts      []fact.TurnPart `json:"parts,omitempty"`      // assistant, in the model's order
+	StopReason fact.StopReason `json:"stopReason,omitempty"` // assistant
 
 	ToolCallID string          `json:"toolCallId,omitempty"` // tool
 	ToolName   string          `json:"toolName,omitempty"`   // tool
@@ -167,7 +168,7 @@ type Message struct {
 	Error      string          `json:"error,omitempty"`      // tool
 	ErrorCode  string          `json:"errorCode,omitempty"`  // tool
 	// AnsweredAs is what the call waited for, empty if it did not (tool).
-	AnsweredAs eventlog.PendingKind `json:"answeredAs,omitempty"`
+	AnsweredAs fact.PendingKind `json:"answeredAs,omitempty"`
 	// Denial is a person's reason against the call (tool).
 	Denial *Denial `json:"denial,omitempty"`
 }
@@ -223,18 +224,18 @@ func (m Message) marks() (hidden bool, helix string) {
 
 // Run is one execution within a session.
 type Run struct {
-	RunID         string             `json:"runId"`
-	Turn          int                `json:"turn"`
-	Mode          eventlog.RunMode   `json:"mode"`
-	Status        eventlog.RunStatus `json:"status"`
-	StartSequence uint64             `json:"startSequence"` // head when it was requested
-	StepCount     int                `json:"stepCount"`     // steps that it committed
-	Claims        int                `json:"claims"`
-	StartedAt     int64              `json:"startedAt"`
-	CompletedAt   int64              `json:"completedAt,omitempty"`
-	Struck        bool               `json:"struck,omitempty"`      // a rollback went back to before it
-	TraceParent   string             `json:"traceParent,omitempty"` // the caller's, as in RunRequested
-	RequestID     string             `json:"requestId,omitempty"`   // of the HTTP request that asked for it
+	RunID         string         `json:"runId"`
+	Turn          int            `json:"turn"`
+	Mode          fact.RunMode   `json:"mode"`
+	Status        fact.RunStatus `json:"status"`
+	StartSequence uint64         `json:"startSequence"` // head when it was requested
+	StepCount     int            `json:"stepCount"`     // steps that it committed
+	Claims        int            `json:"claims"`
+	StartedAt     int64          `json:"startedAt"`
+	CompletedAt   int64          `json:"completedAt,omitempty"`
+	Struck        bool           `json:"struck,omitempty"`      // a rollback went back to before it
+	TraceParent   string         `json:"traceParent,omitempty"` // the caller's, as in RunRequested
+	RequestID     string         `json:"requestId,omitempty"`   // of the HTTP request that asked for it
 }
 
 // Checkpoint is a committed step, or what was durable when a run was interrupted. Its
@@ -279,9 +280,9 @@ func (s *Session) CurrentRun() *Run {
 
 // hasCall reports whether a call id is in use, or was before a rollback.
 func (s *Session) hasCall(id string) bool {
-	remote := func(c eventlog.RemoteCall) bool { return c.ID == id }
+	remote := func(c fact.RemoteCall) bool { return c.ID == id }
 	return slices.Contains(s.StruckCalls, id) || slices.ContainsFunc(s.RemoteCalls, remote) || slices.ContainsFunc(s.Messages, func(m Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p eventlog.TurnPart) bool { return p.ToolCall != nil && p.ToolCall.ID == id })
+		return slices.ContainsFunc(m.Parts, func(p fact.TurnPart) bool { return p.ToolCall != nil && p.ToolCall.ID == id })
 	})
 }
 
@@ -326,10 +327,10 @@ func (s *Session) Suspended() bool {
 // knows.
 func (s *Session) Running() bool {
 	run := s.CurrentRun()
-	return s.Turn != nil && s.Status == SessionActive && run != nil && run.Status == eventlog.RunRunning
+	return s.Turn != nil && s.Status == SessionActive && run != nil && run.Status == fact.RunRunning
 }
 
 // Suspended reports whether the run ended to wait.
 func (r *Run) Suspended() bool {
-	return r.Status == eventlog.RunClientTool || r.Status == eventlog.RunChildren || r.Status == eventlog.RunStepPartial
+	return r.Status == fact.RunClientTool || r.Status == fact.RunChildren || r.Status == fact.RunStepPartial
 }

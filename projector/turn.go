@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Turn is a turn that has not ended.
@@ -26,10 +27,10 @@ type Turn struct {
 
 // Stop is a request to stop a run.
 type Stop struct {
-	Kind     eventlog.StopKind `json:"kind"`
-	Reason   string            `json:"reason,omitempty"`
-	Code     string            `json:"code,omitempty"`
-	ByParent bool              `json:"byParent,omitempty"`
+	Kind     fact.StopKind `json:"kind"`
+	Reason   string        `json:"reason,omitempty"`
+	Code     string        `json:"code,omitempty"`
+	ByParent bool          `json:"byParent,omitempty"`
 	// Heard is set when the holder of the tree has acknowledged the request: it is alive.
 	Heard bool `json:"heard,omitempty"`
 }
@@ -51,11 +52,11 @@ type Step struct {
 	Discarded bool `json:"discarded,omitempty"`
 
 	// From then on:
-	Recorded   bool                `json:"recorded,omitempty"`
-	StopReason eventlog.StopReason `json:"stopReason,omitempty"`
-	Usage      eventlog.TokenUsage `json:"usage"`
-	Message    int                 `json:"message,omitempty"` // index of the assistant's message
-	Calls      []Call              `json:"calls,omitempty"`
+	Recorded   bool            `json:"recorded,omitempty"`
+	StopReason fact.StopReason `json:"stopReason,omitempty"`
+	Usage      fact.TokenUsage `json:"usage"`
+	Message    int             `json:"message,omitempty"` // index of the assistant's message
+	Calls      []Call          `json:"calls,omitempty"`
 
 	Committed bool `json:"committed,omitempty"`
 }
@@ -69,7 +70,7 @@ type ModelFailure struct {
 
 // Call is a tool call of the open step.
 type Call struct {
-	eventlog.ToolCall
+	fact.ToolCall
 	// RunID is the run whose model turn recorded the call. It stays the
 	// same however often the call is executed.
 	RunID    string          `json:"runId"`
@@ -91,33 +92,33 @@ type Call struct {
 
 // Pending is what a suspended call waits for (see docs/reference/protocol.md#suspension).
 type Pending struct {
-	Kind       eventlog.PendingKind `json:"kind"`
-	ApprovalID string               `json:"approvalId,omitempty"`
-	Child      string               `json:"child,omitempty"`    // the session for which it waits
-	CreatedAt  int64                `json:"createdAt"`          // ms since the epoch
-	Deadline   int64                `json:"deadline,omitempty"` // ms since the epoch; 0: none
+	Kind       fact.PendingKind `json:"kind"`
+	ApprovalID string           `json:"approvalId,omitempty"`
+	Child      string           `json:"child,omitempty"`    // the session for which it waits
+	CreatedAt  int64            `json:"createdAt"`          // ms since the epoch
+	Deadline   int64            `json:"deadline,omitempty"` // ms since the epoch; 0: none
 }
 
 // Answer is the answer that was submitted for a suspended call.
 type Answer struct {
-	Kind        eventlog.SubmissionKind `json:"kind"`
-	Result      json.RawMessage         `json:"result,omitempty"`
-	Error       string                  `json:"error,omitempty"`
-	ErrorCode   string                  `json:"errorCode,omitempty"`
-	Approved    bool                    `json:"approved,omitempty"`
-	Reason      string                  `json:"reason,omitempty"`
-	SubmittedAt int64                   `json:"submittedAt"` // ms since the epoch
+	Kind        fact.SubmissionKind `json:"kind"`
+	Result      json.RawMessage     `json:"result,omitempty"`
+	Error       string              `json:"error,omitempty"`
+	ErrorCode   string              `json:"errorCode,omitempty"`
+	Approved    bool                `json:"approved,omitempty"`
+	Reason      string              `json:"reason,omitempty"`
+	SubmittedAt int64               `json:"submittedAt"` // ms since the epoch
 }
 
 // Awaited reports whether the call waits for a person and has no answer.
 func (c *Call) Awaited() bool {
-	return !c.Done && c.Pending != nil && c.Pending.Kind != eventlog.PendingChild && c.Answer == nil
+	return !c.Done && c.Pending != nil && c.Pending.Kind != fact.PendingChild && c.Answer == nil
 }
 
 // approved reports whether a person has approved the call and it has not begun to wait
 // for anything else since.
 func (c *Call) approved() bool {
-	return c.Pending.Kind == eventlog.PendingApproval && c.Answer != nil && c.Answer.Approved
+	return c.Pending.Kind == fact.PendingApproval && c.Answer != nil && c.Answer.Approved
 }
 
 // Expired reports whether the call's deadline has passed.
@@ -148,8 +149,8 @@ type PartialPart struct {
 	Text     Text        `json:"text"`
 	Closed   bool        `json:"closed,omitempty"`
 
-	Source *eventlog.Source      `json:"source,omitempty"`
-	File   *eventlog.MessageFile `json:"file,omitempty"`
+	Source *fact.Source      `json:"source,omitempty"`
+	File   *fact.MessageFile `json:"file,omitempty"`
 }
 
 // PartialKind is the kind of a [PartialPart].

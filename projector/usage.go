@@ -4,7 +4,7 @@ import (
 	"maps"
 	"math"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Usage is what a session has used, without its sub-agents. A rollback keeps it, since
@@ -17,9 +17,9 @@ type Usage struct {
 
 // Totals are sums. Failed model calls have no usage and don't count.
 type Totals struct {
-	Tokens     eventlog.TokenUsage `json:"tokens"`
-	ModelCalls int                 `json:"modelCalls"`
-	ToolStats  ToolStats           `json:"toolStats"`
+	Tokens     fact.TokenUsage `json:"tokens"`
+	ModelCalls int             `json:"modelCalls"`
+	ToolStats  ToolStats       `json:"toolStats"`
 	// Models is the tokens by model, as the provider names it.
 	Models map[string]ModelUsage `json:"models,omitempty"`
 	// Tools is the calls by tool, sub-agents' tools among them.
@@ -37,8 +37,8 @@ type ToolStats struct {
 
 // ModelUsage is what one model was used for.
 type ModelUsage struct {
-	Calls  int                 `json:"calls"`
-	Tokens eventlog.TokenUsage `json:"tokens"`
+	Calls  int             `json:"calls"`
+	Tokens fact.TokenUsage `json:"tokens"`
 }
 
 // Amount sums usage_recorded facts of one source.
@@ -61,7 +61,7 @@ func (s *Session) use(run string, add func(*Totals)) {
 	put(&s.Usage.Runs, run, sums)
 }
 
-func (t *Totals) modelTurn(f *eventlog.ModelTurn) {
+func (t *Totals) modelTurn(f *fact.ModelTurn) {
 	t.ModelCalls++
 	t.Tokens = plus(t.Tokens, f.Usage)
 	m := t.Models[modelOf(f)]
@@ -70,7 +70,7 @@ func (t *Totals) modelTurn(f *eventlog.ModelTurn) {
 	t.Models = with(t.Models, modelOf(f), m)
 }
 
-func modelOf(f *eventlog.ModelTurn) string {
+func modelOf(f *fact.ModelTurn) string {
 	if f.Model == "" {
 		return UnknownModel
 	}
@@ -86,7 +86,7 @@ func (t *Totals) toolResult(tool string, failed bool) {
 	t.Tools = with(t.Tools, tool, t.Tools[tool].plus(one))
 }
 
-func (t *Totals) recorded(f *eventlog.UsageRecorded) {
+func (t *Totals) recorded(f *fact.UsageRecorded) {
 	names := t.Recorded[f.SourceType]
 	names = with(names, f.SourceName, names[f.SourceName].plus(Amount{Count: 1, Sum: f.Amount}))
 	t.Recorded = with(t.Recorded, f.SourceType, names)
@@ -130,8 +130,8 @@ func (a Amount) plus(o Amount) Amount {
 	return Amount{Count: a.Count + o.Count, Sum: sum}
 }
 
-func plus(a, b eventlog.TokenUsage) eventlog.TokenUsage {
-	return eventlog.TokenUsage{
+func plus(a, b fact.TokenUsage) fact.TokenUsage {
+	return fact.TokenUsage{
 		Prompt: a.Prompt + b.Prompt, Completion: a.Completion + b.Completion, Reasoning: a.Reasoning + b.Reasoning,
 		Cached: a.Cached + b.Cached, CacheWrite: a.CacheWrite + b.CacheWrite, Total: a.Total + b.Total,
 	}
@@ -208,7 +208,7 @@ func (t *Tree) RollUp(id string) Rollup {
 			CallID: child.Child.CallID, Totals: child.Usage.clone(),
 		})
 	}
-	for tool, a := range sum.Recorded[eventlog.ClientToolWait] {
+	for tool, a := range sum.Recorded[fact.ClientToolWait] {
 		put(&sum.Waits, tool, Wait{Calls: a.Count, TotalMs: a.Sum})
 	}
 	return sum

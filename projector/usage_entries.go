@@ -6,23 +6,24 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // UsageEntry is one use of something.
 type UsageEntry struct {
-	ID        string               `json:"id"` // usage-{sequence of its record}
-	Sequence  uint64               `json:"sequence"`
-	SessionID string               `json:"sessionId"`
-	RunID     string               `json:"runId"`
-	Timestamp int64                `json:"timestamp"` // ms since the epoch
-	StepCount int                  `json:"stepCount"` // the step within the turn
-	Source    eventlog.UsageSource `json:"source"`
+	ID        string           `json:"id"` // usage-{sequence of its record}
+	Sequence  uint64           `json:"sequence"`
+	SessionID string           `json:"sessionId"`
+	RunID     string           `json:"runId"`
+	Timestamp int64            `json:"timestamp"` // ms since the epoch
+	StepCount int              `json:"stepCount"` // the step within the turn
+	Source    fact.UsageSource `json:"source"`
 	// SourceName is the agent, or the tool.
 	SourceName string    `json:"sourceName"`
 	Kind       UsageKind `json:"kind"`
 
-	Model  string               `json:"model,omitempty"`  // tokens
-	Tokens *eventlog.TokenUsage `json:"tokens,omitempty"` // tokens
+	Model  string           `json:"model,omitempty"`  // tokens
+	Tokens *fact.TokenUsage `json:"tokens,omitempty"` // tokens
 
 	CallID  string `json:"toolCallId,omitempty"` // tool, subagent
 	Success *bool  `json:"success,omitempty"`    // tool, subagent
@@ -74,7 +75,7 @@ func (t *Tree) usageEntry(r eventlog.Record) (e UsageEntry, ok bool) {
 		return e, false
 	}
 	switch r.Type {
-	case (*eventlog.ModelTurn)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.UsageRecorded)(nil).Type():
+	case (*fact.ModelTurn)(nil).Type(), (*fact.ToolResult)(nil).Type(), (*fact.UsageRecorded)(nil).Type():
 	default:
 		return e, false
 	}
@@ -87,17 +88,17 @@ func (t *Tree) usageEntry(r eventlog.Record) (e UsageEntry, ok bool) {
 		ID: fmt.Sprintf("usage-%d", r.Sequence), Sequence: r.Sequence, SessionID: s.SessionID, Timestamp: f.At(),
 	}
 	switch f := f.(type) {
-	case *eventlog.ModelTurn:
-		e.Source, e.SourceName, e.Kind = eventlog.UsageAgent, s.AgentType, UsageTokens
+	case *fact.ModelTurn:
+		e.Source, e.SourceName, e.Kind = fact.UsageAgent, s.AgentType, UsageTokens
 		e.RunID, e.StepCount, e.Model, e.Tokens = f.RunID, f.Step, modelOf(f), &f.Usage
-	case *eventlog.ToolResult:
-		e.Source, e.SourceName, e.Kind = eventlog.UsageTool, f.ToolName, UsageTool
+	case *fact.ToolResult:
+		e.Source, e.SourceName, e.Kind = fact.UsageTool, f.ToolName, UsageTool
 		if strings.HasPrefix(f.ToolName, subAgentPrefix) {
-			e.Source, e.Kind = eventlog.UsageSubAgent, UsageSubAgent
+			e.Source, e.Kind = fact.UsageSubAgent, UsageSubAgent
 		}
 		success := f.Error == ""
 		e.RunID, e.CallID, e.Success, e.StepCount = f.RunID, f.ToolCallID, &success, s.Turn.Step.Number
-	case *eventlog.UsageRecorded:
+	case *fact.UsageRecorded:
 		e.Source, e.SourceName, e.Kind = f.Source, f.SourceName, UsageCustom
 		e.RunID, e.StepCount, e.SourceType, e.Amount = f.RunID, f.StepCount, f.SourceType, &f.Amount
 	}

@@ -8,19 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
 func recorded(agent, typ, name string, amount float64) eventlog.Entry {
-	return fact(agent, &eventlog.UsageRecorded{
-		RunID: "r", StepCount: 1, Source: eventlog.UsageTool, SourceType: typ, SourceName: name, Amount: amount, FactBase: factBase(agent),
+	return factOf(agent, &fact.UsageRecorded{
+		RunID: "r", StepCount: 1, Source: fact.UsageTool, SourceType: typ, SourceName: name, Amount: amount, Base: factBase(agent),
 	})
 }
 
 func childOf(parent, id string) eventlog.Entry {
-	return fact(id, &eventlog.SessionCreated{AgentType: "b", FactBase: factBase(id), Child: &eventlog.SubSession{
-		ParentSessionID: parent, CallID: "c", Mode: eventlog.SubSessionEphemeral,
+	return factOf(id, &fact.SessionCreated{AgentType: "b", Base: factBase(id), Child: &fact.SubSession{
+		ParentSessionID: parent, CallID: "c", Mode: fact.SubSessionEphemeral,
 	}})
 }
 
@@ -45,7 +46,7 @@ func TestUsageIsSummedByRunModelAndTool(t *testing.T) {
 	log := append(opening(), step("one", 1, "hm", "c1", "c2")...)
 	log = append(log, step("two", 2, "hm")...)
 	state := projector.Fold(numbered(log...)...)
-	tokens := eventlog.TokenUsage{Prompt: 6, Completion: 2, Total: 8}
+	tokens := fact.TokenUsage{Prompt: 6, Completion: 2, Total: 8}
 	want := projector.Totals{
 		Tokens: tokens, ModelCalls: 2, ToolStats: projector.ToolStats{TotalCalls: 2},
 		Models: map[string]projector.ModelUsage{projector.UnknownModel: {Calls: 2, Tokens: tokens}},
@@ -59,7 +60,7 @@ func TestARollupIncludesSubAgents(t *testing.T) {
 	state := projector.Fold(numbered(append(opening(),
 		childOf("s", "child"), childOf("child", "grandchild"),
 		recorded("s", "pages", "search", 1), recorded("child", "pages", "search", 2), recorded("grandchild", "pages", "read", 4),
-		recorded("child", eventlog.ClientToolWait, "ask", 250), recorded("child", eventlog.ClientToolWait, "ask", 50),
+		recorded("child", fact.ClientToolWait, "ask", 250), recorded("child", fact.ClientToolWait, "ask", 50),
 	)...)...)
 	require.Empty(t, state.Parked)
 	all := state.RollUp("s")

@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // suspendCall suspends a call.
-func (s *Session) suspendCall(r eventlog.Record, f *eventlog.CallSuspended) string {
+func (s *Session) suspendCall(r eventlog.Record, f *fact.CallSuspended) string {
 	st, reason := s.openStepOf(f.StepID)
 	if reason != "" {
 		return reason
@@ -17,7 +18,7 @@ func (s *Session) suspendCall(r eventlog.Record, f *eventlog.CallSuspended) stri
 	switch {
 	case c == nil:
 		return fmt.Sprintf("call %s is not of the open step", f.ToolCallID)
-	case c.Done, c.Pending != nil && (f.Kind != eventlog.PendingChild || !c.approved()):
+	case c.Done, c.Pending != nil && (f.Kind != fact.PendingChild || !c.approved()):
 		return fmt.Sprintf("call %s is finished or waits", c.ID)
 	}
 	if c.Answer != nil {
@@ -32,7 +33,7 @@ func (s *Session) suspendCall(r eventlog.Record, f *eventlog.CallSuspended) stri
 }
 
 // submit keeps the first answer to a call and ignores others.
-func (s *Session) submit(f *eventlog.ResultSubmitted) {
+func (s *Session) submit(f *fact.ResultSubmitted) {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return
 	}
@@ -47,17 +48,17 @@ func (s *Session) submit(f *eventlog.ResultSubmitted) {
 
 // requestStop keeps a request to stop the current run. It ignores a request that names an
 // earlier run, and an interrupt after an abort.
-func (t *Tree) requestStop(s *Session, r eventlog.Record, f *eventlog.InterruptRequested) {
+func (t *Tree) requestStop(s *Session, r eventlog.Record, f *fact.InterruptRequested) {
 	s.Terminated = s.Terminated || f.Terminate
 	holder := t.Claim != nil && r.Writer == t.Claim.Writer
 	if s.Turn != nil && s.Turn.RunID == f.RunID && s.Turn.Stop != nil && s.Turn.Stop.Kind == f.Kind {
 		s.Turn.Stop.Heard = holder // a repeated request needs a new acknowledgement
 		return
 	}
-	if s.Turn == nil || s.Turn.RunID != f.RunID || s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort {
+	if s.Turn == nil || s.Turn.RunID != f.RunID || s.Turn.Stop != nil && s.Turn.Stop.Kind == fact.StopAbort {
 		return
 	}
-	if f.Kind == eventlog.StopInterrupt && s.Status != SessionActive {
+	if f.Kind == fact.StopInterrupt && s.Status != SessionActive {
 		return
 	}
 	s.Turn.Stop = &Stop{Kind: f.Kind, Reason: f.Reason, Code: f.Code, ByParent: f.ByParent, Heard: holder}
@@ -76,7 +77,7 @@ type ChildNotice struct {
 const ChildNoticeMark = "child_turn_ended"
 
 // notice records of which turn's end a message notifies the parent.
-func (t *Tree) notice(f *eventlog.UserMessage) {
+func (t *Tree) notice(f *fact.UserMessage) {
 	var n ChildNotice
 	if f.Metadata == nil || json.Unmarshal(f.Metadata, &n) != nil || n.Helix != ChildNoticeMark {
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // WorkspaceStatus is the state of a workspace.
@@ -24,13 +24,13 @@ const WorkspaceToolPrefix = "workspace_"
 
 // Workspace is the workspace of a session, from its first opening on.
 type Workspace struct {
-	Name         string                         `json:"name"`
-	ProviderID   string                         `json:"providerId"`
-	Status       WorkspaceStatus                `json:"status"`
-	Capabilities []eventlog.WorkspaceCapability `json:"capabilities"`
-	OpenedAt     int64                          `json:"openedAt,omitempty"`   // ms since the epoch
-	LastUsedAt   int64                          `json:"lastUsedAt,omitempty"` // ms since the epoch
-	Error        string                         `json:"error,omitempty"`
+	Name         string                     `json:"name"`
+	ProviderID   string                     `json:"providerId"`
+	Status       WorkspaceStatus            `json:"status"`
+	Capabilities []fact.WorkspaceCapability `json:"capabilities"`
+	OpenedAt     int64                      `json:"openedAt,omitempty"`   // ms since the epoch
+	LastUsedAt   int64                      `json:"lastUsedAt,omitempty"` // ms since the epoch
+	Error        string                     `json:"error,omitempty"`
 	// Ref is how the provider finds it; nil: it must be opened, as in a fork.
 	Ref json.RawMessage `json:"ref,omitempty"`
 	// Snapshot is the snapshot of the files at the last checkpoint that changed them;
@@ -44,7 +44,7 @@ type Workspace struct {
 	Stale bool `json:"stale,omitempty"`
 }
 
-func (s *Session) workspaceOpened(f *eventlog.WorkspaceOpened) {
+func (s *Session) workspaceOpened(f *fact.WorkspaceOpened) {
 	w := Workspace{}
 	if s.Workspace != nil {
 		w = *s.Workspace
@@ -54,7 +54,7 @@ func (s *Session) workspaceOpened(f *eventlog.WorkspaceOpened) {
 	s.Workspace = &w
 }
 
-func (s *Session) workspaceFailed(f *eventlog.WorkspaceFailed) {
+func (s *Session) workspaceFailed(f *fact.WorkspaceFailed) {
 	w := Workspace{Name: f.Name, ProviderID: f.ProviderID}
 	if s.Workspace != nil {
 		w = *s.Workspace
@@ -79,7 +79,7 @@ func (s *Session) changeWorkspace(change func(w *Workspace)) string {
 
 // workspaceUsed records the end of a call, which may have changed the files if it had
 // access to them.
-func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
+func (s *Session) workspaceUsed(f *fact.ToolResult) {
 	op, ok := strings.CutPrefix(f.ToolName, WorkspaceToolPrefix)
 	if s.Workspace == nil || !ok {
 		return

@@ -36,9 +36,9 @@ type Form string
 // leaves in place of records are saved in it.
 const JSON Form = ""
 
-// Packed is the form of other folds. It is read many times faster, but only by programs
+// packed is the form of other folds. It is read many times faster, but only by programs
 // with the same fold and the same types.
-var Packed = Form(fmt.Sprintf("%d-%s", projector.Version, pack.Schema[projector.Tree]()))
+var packed = Form(fmt.Sprintf("%d-%s", projector.Version, pack.Schema[projector.Tree]()))
 
 // Saved is the state of a session at a sequence.
 type Saved struct {
@@ -60,7 +60,7 @@ type Saved struct {
 // savedAs encodes a state. It does not set Digest.
 func savedAs(form Form, t *projector.Tree) (Saved, error) {
 	s := Saved{Sequence: t.Head, Version: projector.Version, Form: form}
-	if form == Packed {
+	if form == packed {
 		s.State, s.Cuts = pack.Encode(t)
 		return s, nil
 	}

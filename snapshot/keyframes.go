@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 	"unsafe"
 
 	"github.com/helixd/helixd/eventlog"
@@ -20,11 +19,8 @@ import (
 const (
 	keyframeEvery           = 256
 	maxKeyframeSessions     = 4096
-	MaxKeyframeBytes        = 128 << 20
 	maxSessionKeyframeBytes = 64 << 20
 	maxSessionKeyframes     = 1024
-	// KeyframeIdle is how long a session's states are kept without a request for one.
-	KeyframeIdle = 5 * time.Minute
 
 	// askedKeyframes is how many states are kept because they were requested.
 	askedKeyframes = 8

@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -54,8 +55,8 @@ func TestAStateOutlivesItsHistory(t *testing.T) {
 	require.NoError(t, log.Seal(t.Context(), "s"))
 	half := head
 	for i := range 20 {
-		e, err := eventlog.NewFact("s", &eventlog.UserMessage{
-			Content: fmt.Sprint(i), FactBase: eventlog.FactBase{SessionID: "s", Timestamp: int64(i)},
+		e, err := eventlog.NewFact("s", &fact.UserMessage{
+			Content: fmt.Sprint(i), Base: fact.Base{SessionID: "s", Timestamp: int64(i)},
 		}, eventlog.Labels{})
 		require.NoError(t, err)
 		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{e})
@@ -119,8 +120,8 @@ func TestRetainBySize(t *testing.T) {
 	for i := range sessions { // sequentially, so that the first are the oldest
 		session := fmt.Sprint("s", i)
 		for range segments {
-			e, err := eventlog.NewFact(session, &eventlog.UserMessage{
-				Content: strings.Repeat(fmt.Sprint(rand.Uint64()), 500), FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+			e, err := eventlog.NewFact(session, &fact.UserMessage{
+				Content: strings.Repeat(fmt.Sprint(rand.Uint64()), 500), Base: fact.Base{SessionID: session, Timestamp: 1},
 			}, eventlog.Labels{})
 			require.NoError(t, err)
 			heads[session], err = log.Append(t.Context(), session, heads[session], []eventlog.Entry{e})
@@ -165,8 +166,8 @@ func TestRetentionSkipsYoungSessions(t *testing.T) {
 	seal := func(session string, segments int) {
 		head := uint64(0)
 		for range segments {
-			e, err := eventlog.NewFact(session, &eventlog.UserMessage{
-				Content: "m", FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+			e, err := eventlog.NewFact(session, &fact.UserMessage{
+				Content: "m", Base: fact.Base{SessionID: session, Timestamp: 1},
 			}, eventlog.Labels{})
 			require.NoError(t, err)
 			head, err = log.Append(t.Context(), session, head, []eventlog.Entry{e})
@@ -202,8 +203,8 @@ func TestMemoriesAreNoHistory(t *testing.T) {
 	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
 	head := uint64(0)
 	for i := range 5 {
-		e, err := eventlog.NewFact(scope, &eventlog.MemorySaved{
-			MemoryID: fmt.Sprint("m", i), Content: "likes tea", FactBase: eventlog.FactBase{SessionID: scope, Timestamp: 1},
+		e, err := eventlog.NewFact(scope, &fact.MemorySaved{
+			MemoryID: fmt.Sprint("m", i), Content: "likes tea", Base: fact.Base{SessionID: scope, Timestamp: 1},
 		}, eventlog.Labels{})
 		require.NoError(t, err)
 		head, err = log.Append(t.Context(), scope, head, []eventlog.Entry{e})
@@ -230,7 +231,7 @@ type aged struct {
 	segments map[string][]eventlog.Record
 }
 
-func (a *aged) append(t *testing.T, session string, daysAgo int, f eventlog.Fact) {
+func (a *aged) append(t *testing.T, session string, daysAgo int, f fact.Fact) {
 	t.Helper()
 	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
 	require.NoError(t, err)
@@ -295,12 +296,12 @@ func TestMemoriesDoNotCountForTheAgeOfHistory(t *testing.T) {
 	const year, days, sessions = 365, 16, 4
 	memories := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
 	for i := range 3 {
-		log.append(t, memories, year, &eventlog.MemorySaved{
-			MemoryID: fmt.Sprint("m", i), Content: "likes tea", FactBase: eventlog.FactBase{SessionID: memories, Timestamp: 1},
+		log.append(t, memories, year, &fact.MemorySaved{
+			MemoryID: fmt.Sprint("m", i), Content: "likes tea", Base: fact.Base{SessionID: memories, Timestamp: 1},
 		})
 	}
-	hello := func(session string) eventlog.Fact {
-		return &eventlog.UserMessage{Content: "hello", FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1}}
+	hello := func(session string) fact.Fact {
+		return &fact.UserMessage{Content: "hello", Base: fact.Base{SessionID: session, Timestamp: 1}}
 	}
 	log.append(t, "idle", year, hello("idle"))
 	for day := days; day > 0; day-- {

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
@@ -42,7 +43,7 @@ func aRun(t *testing.T) []eventlog.Record {
 	require.NoError(t, err)
 	defer loop.Stop()
 	_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{
-		{Content: "Weather?", Files: []eventlog.MessageFile{{Data: "data:,x", MediaType: "text/plain"}}, Metadata: json.RawMessage(`{"source":"web"}`)},
+		{Content: "Weather?", Files: []fact.MessageFile{{Data: "data:,x", MediaType: "text/plain"}}, Metadata: json.RawMessage(`{"source":"web"}`)},
 	}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

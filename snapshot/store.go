@@ -33,6 +33,13 @@ const (
 	foldTries = 3
 )
 
+// Bounds of what a store keeps in memory.
+const (
+	MaxKeyframeBytes = 128 << 20       // of all sessions' states
+	KeyframeIdle     = 5 * time.Minute // how long a session's states are kept without a request for one
+	MaxTimelineBytes = 64 << 20        // of all sessions' timelines
+)
+
 // StoreOptions configure a store; zero values mean the defaults.
 type StoreOptions struct {
 	Folds     Folds        // nil: every state is folded from the first record
@@ -163,7 +170,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 		s.forgetMemory(session)
 	}
 	if s.opts.Folds != nil {
-		f, err := s.continued(ctx, session, to, Packed, JSON)
+		f, err := s.continued(ctx, session, to, packed, JSON)
 		if f != nil || err != nil {
 			return f, err
 		}
@@ -188,7 +195,7 @@ func (s *Store) savedBehind(ctx context.Context, session string, keyframe, to ui
 	if s.opts.Folds == nil {
 		return false
 	}
-	all, err := s.opts.Folds.Sequences(ctx, session, Packed, JSON)
+	all, err := s.opts.Folds.Sequences(ctx, session, packed, JSON)
 	return err == nil && slices.ContainsFunc(all, func(n uint64) bool { return n > keyframe && (to == 0 || n <= to) })
 }
 
@@ -316,7 +323,7 @@ func (s *Store) saveIfDue(ctx context.Context, session string, tip unsaved, t *p
 	if s.opts.Folds == nil || !tip.due(s.opts.SaveEvery) || s.log.Info().Refuses != "" {
 		return tip
 	}
-	own, size := s.save(ctx, session, Packed, t, last)
+	own, size := s.save(ctx, session, packed, t, last)
 	return unsaved{own: own, saved: size}
 }
 

@@ -14,8 +14,7 @@ import (
 // Bounds of the timelines that a store keeps in order to continue them on the next
 // request. The one that was last requested is kept whatever its size.
 const (
-	maxTimelines     = 64
-	MaxTimelineBytes = 64 << 20
+	maxTimelines = 64
 	// timelineIdle is how long a timeline is kept without a request for it.
 	timelineIdle = 5 * time.Minute
 )
@@ -90,7 +89,7 @@ func (s *Store) oldest(ctx context.Context, session string, floor uint64) (*proj
 	if s.opts.Folds == nil {
 		return nil, nil
 	}
-	all, err := s.opts.Folds.Sequences(ctx, session, Packed, JSON)
+	all, err := s.opts.Folds.Sequences(ctx, session, packed, JSON)
 	if err != nil {
 		return nil, err
 	}

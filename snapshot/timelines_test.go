@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector/timeline"
 	"github.com/helixd/helixd/snapshot"
@@ -142,8 +143,8 @@ func TestTimelinesForMany(t *testing.T) {
 }
 
 func userMessage(t *testing.T, text string) eventlog.Entry {
-	e, err := eventlog.NewFact("s", &eventlog.UserMessage{
-		Content: text, FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1},
+	e, err := eventlog.NewFact("s", &fact.UserMessage{
+		Content: text, Base: fact.Base{SessionID: "s", Timestamp: 1},
 	}, eventlog.Labels{})
 	require.NoError(t, err)
 	return e

@@ -20,7 +20,7 @@ func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.
 	if folds == nil {
 		return nil
 	}
-	saved, err := folds.Sequences(ctx, session, JSON, Packed)
+	saved, err := folds.Sequences(ctx, session, JSON, packed)
 	if err != nil || len(saved) == 0 {
 		return err
 	}
@@ -85,7 +85,7 @@ func (v *verification) read(log eventlog.Log, from uint64) error {
 
 // check compares the folds saved at r with the fold up to r.
 func (v *verification) check(n uint64, r eventlog.Record) error {
-	for _, form := range []Form{JSON, Packed} {
+	for _, form := range []Form{JSON, packed} {
 		saved, err := v.folds.Nearest(v.ctx, v.session, n, form)
 		if v.ctx.Err() != nil {
 			return context.Cause(v.ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/openairesponses"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -94,11 +95,11 @@ func TestThinkingGoesBackSigned(t *testing.T) {
 	state := g.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.JSONEq(t, `{"count":2}`, state.CustomState.String())
-	require.Equal(t, []eventlog.TurnPart{
+	require.Equal(t, []fact.TurnPart{
 		{Reasoning: "I must add.", ProviderData: json.RawMessage(`{"provider":"anthropic","signature":"sig+/=="}`)},
 		{ProviderData: json.RawMessage(`{"provider":"anthropic","redacted":"red+/=="}`)},
 		{Text: "I add."},
-		{ToolCall: &eventlog.ToolCall{ID: "toolu_1", Name: "add", Arguments: json.RawMessage(`{"by":2}`)}},
+		{ToolCall: &fact.ToolCall{ID: "toolu_1", Name: "add", Arguments: json.RawMessage(`{"by":2}`)}},
 	}, state.Messages[1].Parts)
 	require.Equal(t, []string{
 		"[session_created]", "[user_message]", "[run_requested]", "[run_claimed]",
@@ -157,10 +158,10 @@ func TestEncryptedReasoningGoesBack(t *testing.T) {
 	g := newRig(t, gpt(s))
 	g.start("s", "a", "Add 2.")
 	state := g.ended("s")
-	require.Equal(t, []eventlog.TurnPart{
+	require.Equal(t, []fact.TurnPart{
 		{Reasoning: "I must"},
 		{Reasoning: "add.", ProviderData: json.RawMessage(`{"provider":"openai-responses","itemId":"rs_1","encrypted":"gAAA"}`)},
-		{ToolCall: &eventlog.ToolCall{ID: "call_1", Name: "add", Arguments: json.RawMessage(`{"by":2}`)}},
+		{ToolCall: &fact.ToolCall{ID: "call_1", Name: "add", Arguments: json.RawMessage(`{"by":2}`)}},
 	}, state.Messages[1].Parts)
 	require.JSONEq(t, `[
 		{"role": "user", "content": [{"type": "input_text", "text": "Add 2."}]},
@@ -206,12 +207,12 @@ func TestSourcesAndFilesAreChunksAndParts(t *testing.T) {
 	g.start("s", "a", "Which colour has grass?")
 	state := g.ended("s")
 	data := json.RawMessage(`{"provider":"openai-responses","itemId":"ig_1"}`)
-	require.Equal(t, []eventlog.TurnPart{
+	require.Equal(t, []fact.TurnPart{
 		{Text: "Green."},
-		{Source: &eventlog.Source{ID: "source_1_1", URL: "https://example.com/g", Title: "Grass"}},
-		{Source: &eventlog.Source{ID: "source_1_2", URL: "https://example.com/h"}},
-		{Source: &eventlog.Source{ID: "source_1_3", MediaType: "text/plain", Title: "g.txt", Filename: "g.txt"}},
-		{File: &eventlog.MessageFile{Data: "data:image/png;base64,iVBO", MediaType: "image/png"}, ProviderData: data},
+		{Source: &fact.Source{ID: "source_1_1", URL: "https://example.com/g", Title: "Grass"}},
+		{Source: &fact.Source{ID: "source_1_2", URL: "https://example.com/h"}},
+		{Source: &fact.Source{ID: "source_1_3", MediaType: "text/plain", Title: "g.txt", Filename: "g.txt"}},
+		{File: &fact.MessageFile{Data: "data:image/png;base64,iVBO", MediaType: "image/png"}, ProviderData: data},
 	}, state.Messages[1].Parts)
 	require.Equal(t, "Green.", state.Messages[1].Content)
 

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -20,7 +21,7 @@ import (
 func (g *rig) answerCall(session, call string, approved bool) {
 	g.t.Helper()
 	got, err := g.loop.Submit(g.t.Context(), engine.Submission{
-		SessionID: session, ToolCallID: call, Kind: eventlog.SubmitApproval, Approved: approved,
+		SessionID: session, ToolCallID: call, Kind: fact.SubmitApproval, Approved: approved,
 	})
 	require.NoError(g.t, err)
 	require.Equal(g.t, engine.SubmitAccepted, got.Status)
@@ -39,14 +40,14 @@ func TestApprovalOfARemoteAgent(t *testing.T) {
 		here.start("s", "caller", "go")
 		state := here.comes("s", (*projector.Tree).Suspended)
 		call := state.Turn.Step.Calls[0]
-		require.Equal(t, eventlog.PendingApproval, call.Pending.Kind)
+		require.Equal(t, fact.PendingApproval, call.Pending.Kind)
 		_, err := there.log.Head(t.Context(), remoteID)
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 
 		here.answerCall("s", call.ID, approved)
 		state = here.ended("s")
 		require.Equal(t, projector.SessionCompleted, state.Status)
-		require.Equal(t, eventlog.PendingApproval, state.Messages[2].AnsweredAs)
+		require.Equal(t, fact.PendingApproval, state.Messages[2].AnsweredAs)
 		require.Empty(t, state.Parked)
 		_, err = there.log.Head(t.Context(), remoteID)
 		if approved {
@@ -59,7 +60,7 @@ func TestApprovalOfARemoteAgent(t *testing.T) {
 		waits := 0
 		for use, err := range here.loop.UsageEntries(t.Context(), "s") {
 			require.NoError(t, err)
-			if use.SourceType == eventlog.ClientToolWait {
+			if use.SourceType == fact.ClientToolWait {
 				waits++
 			}
 		}

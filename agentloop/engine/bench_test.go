@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkStreamedDelta(b *testing.B) {
 				return model.Answer{}, err
 			}
 		}
-		return model.Answer{StopReason: eventlog.StopEndTurn}, nil
+		return model.Answer{StopReason: fact.StopEndTurn}, nil
 	})
 	loop, err := engine.New(memory.New(), []agentloop.Agent{{Name: "a", Model: m}}, nil)
 	require.NoError(b, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -27,7 +28,7 @@ func redBudget(days quota.Days, tokens int64) *quota.Quota {
 // steps is an agent that calls a tool twice, then says what it has done. Each call uses
 // 100 tokens.
 func steps() agentloop.Agent {
-	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}
+	use := fact.TokenUsage{Prompt: 60, Completion: 40}
 	look := agentloop.NewTool("look", "", func(context.Context, *agentloop.Call, struct{}) (string, error) { return "rain", nil })
 	call := []scripted.Call{{Name: "look"}}
 	return agentloop.Agent{Name: "teller", Tools: []agentloop.Tool{look}, Model: script(
@@ -65,10 +66,10 @@ func TestARunStopsWhenItsTenantsBudgetIsSpent(t *testing.T) {
 			return r
 		}
 		require.NoError(t, begin(t, l, "before", "red"))
-		require.Equal(t, eventlog.RunCompleted, ended("before").Status)
+		require.Equal(t, fact.RunCompleted, ended("before").Status)
 		require.NoError(t, begin(t, l, "s", "red"))
 		r := ended("s")
-		require.Equal(t, eventlog.RunFailed, r.Status)
+		require.Equal(t, fact.RunFailed, r.Status)
 		require.Equal(t, agentloop.CodeQuotaExceeded, r.Error.Code)
 		require.Contains(t, r.Error.Message, "tokensPerDay is 350")
 		var failures, ends []string
@@ -80,9 +81,9 @@ func TestARunStopsWhenItsTenantsBudgetIsSpent(t *testing.T) {
 			f, err := rec.Fact()
 			require.NoError(t, err)
 			switch f := f.(type) {
-			case *eventlog.ModelFailed:
+			case *fact.ModelFailed:
 				failures = append(failures, f.Code)
-			case *eventlog.RunEnded:
+			case *fact.RunEnded:
 				ends = append(ends, f.ErrorCode)
 			}
 		}
@@ -93,7 +94,7 @@ func TestARunStopsWhenItsTenantsBudgetIsSpent(t *testing.T) {
 		require.Equal(t, int64(400), s.Tokens)
 		require.Zero(t, reserved)
 
-		retry := engine.ResumeRequest{SessionID: "s", Mode: eventlog.ModeRetry}
+		retry := engine.ResumeRequest{SessionID: "s", Mode: fact.ModeRetry}
 		_, err = l.Resume(t.Context(), retry)
 		var refused *quota.Exceeded
 		require.ErrorAs(t, err, &refused)
@@ -101,12 +102,12 @@ func TestARunStopsWhenItsTenantsBudgetIsSpent(t *testing.T) {
 		_, err = log.Head(t.Context(), "more")
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 		require.NoError(t, begin(t, l, "free", ""))
-		require.Equal(t, eventlog.RunCompleted, ended("free").Status)
+		require.Equal(t, fact.RunCompleted, ended("free").Status)
 
 		time.Sleep(24 * time.Hour)
 		_, err = l.Resume(t.Context(), retry)
 		require.NoError(t, err)
-		require.Equal(t, eventlog.RunCompleted, ended("s").Status)
+		require.Equal(t, fact.RunCompleted, ended("s").Status)
 	})
 }
 
@@ -130,7 +131,7 @@ func TestACallRepeatsWhileOthersMayLeaveEnough(t *testing.T) {
 			require.NoError(t, err)
 			r, err := h.Result(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, eventlog.RunCompleted, r.Status)
+			require.Equal(t, fact.RunCompleted, r.Status)
 		}
 		s, reserved, err := q.Spent(t.Context(), "red")
 		require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -31,7 +31,7 @@ func TestAClockThatJumps(t *testing.T) {
 	one.add(-6 * time.Hour) // while it waits
 	answer := func(l *engine.Loop, call string) {
 		t.Helper()
-		got, err := l.Submit(t.Context(), engine.Submission{SessionID: "s", ToolCallID: call, Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`)})
+		got, err := l.Submit(t.Context(), engine.Submission{SessionID: "s", ToolCallID: call, Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`)})
 		require.NoError(t, err)
 		require.Equal(t, engine.SubmitAccepted, got.Status)
 		_, err = l.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})

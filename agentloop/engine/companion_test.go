@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -146,14 +147,14 @@ func (l narrow) Info() eventlog.Info {
 func TestWhatACompanionToolCantRecordIsTheCallsFailure(t *testing.T) {
 	boss := modelFunc(func(_ context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 		if len(req.Messages) > 1 {
-			return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "done"})
+			return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "done"})
 		}
 		err := errors.Join(emit(model.ToolCallStart{ID: "1", Name: agentloop.CompanionPrefix + "spawnAgent"}),
 			emit(model.ToolCallDelta{Text: `{"agent":"kid","name":"k","initialMessage":"`}))
 		for range 10 {
 			err = errors.Join(err, emit(model.ToolCallDelta{Text: strings.Repeat("\u2028", narrowRecord/50)}))
 		}
-		return model.Answer{StopReason: eventlog.StopToolUse}, errors.Join(err, emit(model.ToolCallDelta{Text: `"}`}))
+		return model.Answer{StopReason: fact.StopToolUse}, errors.Join(err, emit(model.ToolCallDelta{Text: `"}`}))
 	})
 	g := newRigOn(t, narrow{memory.New()},
 		agentloop.Agent{Name: "boss", PersistentAgents: []agentloop.PersistentAgent{{Agent: "kid", Mode: agentloop.Blocking}}, Model: boss},
@@ -300,7 +301,7 @@ func TestAWaitForASubAgentIsADayAtMost(t *testing.T) {
 	require.Contains(t, toldOf(&state.Session)["2"], "maximum")
 	require.Contains(t, toldOf(&state.Session)["3"], `"output":"ok"`)
 	g.until("s", func(r eventlog.Record) bool { // the deadline of the second
-		var f eventlog.CallSuspended
+		var f fact.CallSuspended
 		if r.Call != "3" || json.Unmarshal(r.Payload, &f) != nil || f.Deadline == 0 {
 			return false
 		}

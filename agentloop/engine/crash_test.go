@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
@@ -77,11 +78,11 @@ func (c countingModel) Generate(ctx context.Context, req model.Request, emit fun
 }
 
 // Recall is what the agent remembers.
-func (w *workload) Recall(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+func (w *workload) Recall(_ context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.recalled++
-	return []eventlog.RecalledMemory{{MemoryID: "m1", Content: "They said " + req.Query + " before.", Score: 0.5}}, nil
+	return []fact.RecalledMemory{{MemoryID: "m1", Content: "They said " + req.Query + " before.", Score: 0.5}}, nil
 }
 
 func (w *workload) agent() agentloop.Agent {
@@ -118,7 +119,7 @@ func (w *workload) agent() agentloop.Agent {
 			scripted.Turn{Reasoning: "First I think.", Text: "Let me note that.", ToolCalls: []scripted.Call{
 				{ID: "call_0", Name: "note", Arguments: json.RawMessage(`{"text":"a b c"}`)},
 				{ID: "call_1", Name: "note", Arguments: json.RawMessage(`{"text":"d"}`)},
-			}, Usage: eventlog.TokenUsage{Prompt: 10, Completion: 3}},
+			}, Usage: fact.TokenUsage{Prompt: 10, Completion: 3}},
 			scripted.Turn{Text: "And again.", ToolCalls: []scripted.Call{
 				{ID: "call_0", Name: "note", Arguments: json.RawMessage(`{"text":"e"}`)}, // the provider repeats itself
 			}},
@@ -165,7 +166,7 @@ func content(t *testing.T, log eventlog.Log, session string) map[string]string {
 	byCall := map[string][]map[string]any{}
 	for r, err := range eventlog.Effective(t.Context(), log, session, 0, 0) {
 		require.NoError(t, err)
-		if !eventlog.Strikable(r.Envelope) {
+		if !eventlog.ScopeRun.Strikes(r.Envelope) {
 			continue
 		}
 		var m map[string]any

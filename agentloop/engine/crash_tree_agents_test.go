@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // household is a tree of agents that do everything that a loop can: think, speak,
@@ -62,7 +62,7 @@ func (h *household) agents() []agentloop.Agent {
 			Approvals: []agentloop.Approval{{Tools: "subagent__scout"}, {Tools: "companion__spawn*", Require: spawnsRunner}},
 			Model: h.model("boss",
 				scripted.Turn{
-					Reasoning: "First I think.", Text: "Two notes.", Usage: eventlog.TokenUsage{Prompt: 10, Completion: 3},
+					Reasoning: "First I think.", Text: "Two notes.", Usage: fact.TokenUsage{Prompt: 10, Completion: 3},
 					ToolCalls: calls("n1", "note", `{"text":"a b c"}`, "n2", "note", `{"text":"d"}`),
 				},
 				scripted.Turn{Text: "Now all at once.", ToolCalls: calls(
@@ -144,11 +144,11 @@ func (h *household) tool(name string) agentloop.Tool {
 
 // memory reminds an agent of what it has saved.
 func (h *household) memory(agent string) agentloop.Recaller {
-	return recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+	return recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.recalled[req.SessionID+" "+req.Query]++
-		return []eventlog.RecalledMemory{{MemoryID: agent + " of " + req.Query, Content: "It was done before."}}, nil
+		return []fact.RecalledMemory{{MemoryID: agent + " of " + req.Query, Content: "It was done before."}}, nil
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
@@ -192,8 +193,8 @@ func (s *scenario) outcome(t *testing.T) []string {
 
 // forgetWaits drops how long calls have waited, but not that they have.
 func forgetWaits(u projector.Usage) {
-	for tool, amount := range u.Recorded[eventlog.ClientToolWait] {
+	for tool, amount := range u.Recorded[fact.ClientToolWait] {
 		amount.Sum = 0
-		u.Recorded[eventlog.ClientToolWait][tool] = amount
+		u.Recorded[fact.ClientToolWait][tool] = amount
 	}
 }

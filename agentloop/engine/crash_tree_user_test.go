@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -67,10 +68,10 @@ func (u user) goOn(ctx context.Context, t *projector.Tree, answers func(owner *p
 			continue
 		}
 		sub := engine.Submission{SessionID: "s", ToolCallID: a.Call.ID}
-		if a.Call.Pending.Kind == eventlog.PendingApproval {
-			sub.Kind, sub.Approved, sub.Reason = eventlog.SubmitApproval, a.Call.ID != "p2", "as it should be"
+		if a.Call.Pending.Kind == fact.PendingApproval {
+			sub.Kind, sub.Approved, sub.Reason = fact.SubmitApproval, a.Call.ID != "p2", "as it should be"
 		} else {
-			sub.Kind, sub.Result = eventlog.SubmitClientResult, json.RawMessage(fmt.Sprintf(`"answer to %s"`, a.Call.ID))
+			sub.Kind, sub.Result = fact.SubmitClientResult, json.RawMessage(fmt.Sprintf(`"answer to %s"`, a.Call.ID))
 		}
 		got, err := u.loop.Submit(ctx, sub)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/agentloop/workspace"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -30,14 +30,14 @@ const (
 
 // EntrySnapshot is a workspace as operators see it.
 type EntrySnapshot struct {
-	Name         string                         `json:"name"`
-	ProviderID   string                         `json:"providerId"`
-	Status       projector.WorkspaceStatus      `json:"status"`
-	Capabilities []eventlog.WorkspaceCapability `json:"capabilities"`
-	OpenedAt     int64                          `json:"openedAt,omitempty"`   // ms since the epoch
-	LastUsedAt   int64                          `json:"lastUsedAt,omitempty"` // ms since the epoch
-	Error        string                         `json:"error,omitempty"`
-	Ref          json.RawMessage                `json:"ref,omitempty"` // opaque
+	Name         string                     `json:"name"`
+	ProviderID   string                     `json:"providerId"`
+	Status       projector.WorkspaceStatus  `json:"status"`
+	Capabilities []fact.WorkspaceCapability `json:"capabilities"`
+	OpenedAt     int64                      `json:"openedAt,omitempty"`   // ms since the epoch
+	LastUsedAt   int64                      `json:"lastUsedAt,omitempty"` // ms since the epoch
+	Error        string                     `json:"error,omitempty"`
+	Ref          json.RawMessage            `json:"ref,omitempty"` // opaque
 }
 
 // DescribeWorkspace describes the workspace of a root session.
@@ -84,9 +84,9 @@ func (l *Loop) ListFiles(ctx context.Context, session, folder string) (entries [
 }
 
 // notNil is a list that is shown as one.
-func notNil(all []eventlog.WorkspaceCapability) []eventlog.WorkspaceCapability {
+func notNil(all []fact.WorkspaceCapability) []fact.WorkspaceCapability {
 	if all == nil {
-		return []eventlog.WorkspaceCapability{}
+		return []fact.WorkspaceCapability{}
 	}
 	return all
 }

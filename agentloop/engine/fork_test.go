@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -19,7 +20,7 @@ import (
 func (g *rig) answerAsk(session string) {
 	g.t.Helper()
 	_, err := g.loop.Submit(g.t.Context(), engine.Submission{
-		SessionID: session, ToolCallID: "call-ask", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+		SessionID: session, ToolCallID: "call-ask", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 	})
 	require.NoError(g.t, err)
 	_, err = g.loop.Resume(g.t.Context(), engine.ResumeRequest{SessionID: session})

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -40,7 +41,7 @@ func (l *Loop) Handle(ctx context.Context, session string) (*Handle, error) {
 
 // Result is how a run has ended, or why it waits.
 type Result struct {
-	Status    eventlog.RunStatus `json:"status"`
+	Status    fact.RunStatus     `json:"status"`
 	Output    json.RawMessage    `json:"output,omitempty"`
 	Error     *projector.Failure `json:"error,omitempty"`
 	Suspended *Suspended         `json:"suspended,omitempty"`
@@ -86,11 +87,11 @@ func (h *Handle) Result(ctx context.Context) (Result, error) {
 	}
 	result := Result{SessionID: h.SessionID, RunID: h.RunID, StepCount: t.StepCount, Status: status}
 	switch status {
-	case eventlog.RunCompleted:
+	case fact.RunCompleted:
 		result.Output = t.Output
-	case eventlog.RunFailed:
+	case fact.RunFailed:
 		result.Error = t.Error
-	case eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
+	case fact.RunClientTool, fact.RunChildren, fact.RunStepPartial:
 		result.Suspended = suspended(t, status)
 	}
 	return result, nil
@@ -137,7 +138,7 @@ func (h *Handle) stateAtEnd(ctx context.Context, t *projector.Tree, run *project
 	return h.l.states.At(ctx, h.SessionID, last)
 }
 
-func suspended(t *projector.Tree, status eventlog.RunStatus) *Suspended {
+func suspended(t *projector.Tree, status fact.RunStatus) *Suspended {
 	w := &Suspended{}
 	for _, a := range t.AwaitedCalls() {
 		w.ToolCallIDs = append(w.ToolCallIDs, a.Call.ID)
@@ -145,11 +146,11 @@ func suspended(t *projector.Tree, status eventlog.RunStatus) *Suspended {
 	if t.Turn == nil || t.Turn.Step == nil {
 		return w
 	}
-	if status == eventlog.RunStepPartial {
+	if status == fact.RunStepPartial {
 		w.StepID = t.Turn.Step.ID
 	}
 	for _, c := range t.Turn.Step.Pending() {
-		if c.Pending == nil || c.Pending.Kind != eventlog.PendingChild {
+		if c.Pending == nil || c.Pending.Kind != fact.PendingChild {
 			continue
 		}
 		if child := t.Get(c.Pending.Child); child != nil {
@@ -279,11 +280,11 @@ func (h *Handle) endOf(r eventlog.Record) runEnd {
 		return noEnd
 	}
 	switch f := f.(type) {
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		if f.RunID == h.RunID {
 			return ownEnd
 		}
-	case *eventlog.RunRequested:
+	case *fact.RunRequested:
 		if f.RunID != h.RunID {
 			return nextRun
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -51,7 +52,7 @@ func TestAHandleIsOfItsOwnRun(t *testing.T) {
 						case <-ctx.Done():
 						}
 					}
-					return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "."})
+					return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "."})
 				})})
 			execute := func(message string) *engine.Handle {
 				h, err := g.loop.Execute(ctx, engine.StartRequest{
@@ -68,7 +69,7 @@ func TestAHandleIsOfItsOwnRun(t *testing.T) {
 					require.Equal(t, fmt.Sprintf("answer %d.", i+1), text)
 					result, err := h.Result(ctx)
 					require.NoError(t, err)
-					require.Equal(t, eventlog.RunCompleted, result.Status)
+					require.Equal(t, fact.RunCompleted, result.Status)
 					require.JSONEq(t, fmt.Sprintf(`"answer %d."`, i+1), string(result.Output))
 					require.Equal(t, 1, result.StepCount)
 				}
@@ -115,11 +116,11 @@ func TestAHandleOfASuspendedRun(t *testing.T) {
 	require.NoError(t, err)
 	waits, err := first.Result(ctx)
 	require.NoError(t, err)
-	require.Equal(t, eventlog.RunClientTool, waits.Status)
+	require.Equal(t, fact.RunClientTool, waits.Status)
 	require.Equal(t, []string{"call-ask"}, waits.Suspended.ToolCallIDs)
 
 	_, err = g.loop.Submit(ctx, engine.Submission{
-		SessionID: "s", ToolCallID: "call-ask", Kind: eventlog.SubmitClientResult, Result: []byte(`1`),
+		SessionID: "s", ToolCallID: "call-ask", Kind: fact.SubmitClientResult, Result: []byte(`1`),
 	})
 	require.NoError(t, err)
 	second, err := first.Resume(ctx, engine.ResumeRequest{})
@@ -163,7 +164,7 @@ func TestARollbackEndsTheStreamOfARunThatItTakesBack(t *testing.T) {
 	require.NoError(t, err)
 	waiting := stateOf(t, g.log, "s").Head
 	_, err = g.loop.Submit(ctx, engine.Submission{
-		SessionID: "s", ToolCallID: "call-ask", Kind: eventlog.SubmitClientResult, Result: []byte(`1`),
+		SessionID: "s", ToolCallID: "call-ask", Kind: fact.SubmitClientResult, Result: []byte(`1`),
 	})
 	require.NoError(t, err)
 	second, err := first.Resume(ctx, engine.ResumeRequest{})
@@ -180,7 +181,7 @@ func TestARollbackEndsTheStreamOfARunThatItTakesBack(t *testing.T) {
 	require.IsType(t, &eventlog.StreamResync{}, last)
 	result, err := second.Result(ctx)
 	require.NoError(t, err)
-	require.Equal(t, eventlog.RunStopped, result.Status)
+	require.Equal(t, fact.RunStopped, result.Status)
 	result, err = first.Result(ctx)
 	require.NoError(t, err)
 	require.Equal(t, waits, result, "it is the session's last run again")

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -37,7 +37,7 @@ func TestHooksOfARequestGoWithItsRun(t *testing.T) {
 	require.NoError(t, err)
 	before := first.until(t, `suspended awaiting_children []`)
 	_, err = g.loop.Submit(t.Context(), engine.Submission{
-		SessionID: "s", ToolCallID: "q", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+		SessionID: "s", ToolCallID: "q", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 	})
 	require.NoError(t, err)
 	_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Hooks: second.hooks("")})
@@ -109,7 +109,7 @@ func TestAnEarlierTurnDoneAgainIsResumed(t *testing.T) {
 
 	o = newTold()
 	again := newRigOn(t, g.log, agentloop.Agent{Name: "a", Model: script(done), Hooks: o.hooks("")})
-	_, err := again.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Mode: eventlog.ModeRetry})
+	_, err := again.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Mode: fact.ModeRetry})
 	require.NoError(t, err)
 	require.Equal(t, `resumed  retry`, o.until(t, `complete "ok"`)[0])
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -234,7 +234,7 @@ func TestHooksOfAnApproval(t *testing.T) {
 			o = newTold()
 			second := newRigOn(t, log, approval(o))
 			_, err := second.loop.Resume(t.Context(), engine.ResumeRequest{
-				SessionID: "s", Mode: eventlog.ModeWithConfirmation, Approved: approved,
+				SessionID: "s", Mode: fact.ModeWithConfirmation, Approved: approved,
 			})
 			require.NoError(t, err)
 			require.Equal(t, slices.Concat(
@@ -262,7 +262,7 @@ func TestHooksOfAClientToolThatIsAnsweredOrTimesOut(t *testing.T) {
 				want = agentloop.CodeClientToolTimeout
 			}
 			_, err := g.loop.Submit(t.Context(), engine.Submission{
-				SessionID: "s", ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`"yes"`),
+				SessionID: "s", ToolCallID: "c", Kind: fact.SubmitClientResult, Result: json.RawMessage(`"yes"`),
 			})
 			require.NoError(t, err)
 			_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
@@ -325,7 +325,7 @@ func TestHooksOfARunThatWaitsForASubAgent(t *testing.T) {
 	words := o.until(t, `suspended awaiting_children []`)
 	require.Contains(t, words, `child: suspended client_tool [q]`)
 	_, err := g.loop.Submit(t.Context(), engine.Submission{
-		SessionID: "s", ToolCallID: "q", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+		SessionID: "s", ToolCallID: "q", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 	})
 	require.NoError(t, err)
 	_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -27,7 +28,7 @@ func TestSubAgentsThatAnswerTogetherGetDistinctCallIDs(t *testing.T) {
 		}
 		both.Done()
 		both.Wait() // neither answer is recorded yet
-		return model.Answer{StopReason: eventlog.StopToolUse}, emit(model.ToolCallDelta{Text: fmt.Sprintf(`{"what":%q}`, req.Messages[0].Content)})
+		return model.Answer{StopReason: fact.StopToolUse}, emit(model.ToolCallDelta{Text: fmt.Sprintf(`{"what":%q}`, req.Messages[0].Content)})
 	})
 	g := newRig(t,
 		agentloop.Agent{Name: "boss", SubAgents: []agentloop.SubAgent{{Agent: "kid"}}, Model: script(scripted.Turn{ToolCalls: []scripted.Call{

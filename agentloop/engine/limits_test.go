@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
@@ -53,16 +54,16 @@ const manyCalls = eventlog.MaxAppendRecords + 10
 
 // waiting is a log with a session whose last step has manyCalls calls that
 // wait, as an import may bring it, or as the agents of a tree have together.
-func waiting(t *testing.T, kind eventlog.PendingKind) eventlog.Log {
+func waiting(t *testing.T, kind fact.PendingKind) eventlog.Log {
 	t.Helper()
 	log := memory.New()
-	base := eventlog.FactBase{SessionID: "s", Timestamp: 1}
-	entry := func(f eventlog.Fact) eventlog.Entry {
+	base := fact.Base{SessionID: "s", Timestamp: 1}
+	entry := func(f fact.Fact) eventlog.Entry {
 		e, err := eventlog.NewFact("s", f, eventlog.Labels{Run: "r"})
 		require.NoError(t, err)
 		return e
 	}
-	step, turn := "turn-1-step-1", &eventlog.ModelTurn{RunID: "r", StepID: "turn-1-step-1", Step: 1, StopReason: eventlog.StopToolUse, FactBase: base}
+	step, turn := "turn-1-step-1", &fact.ModelTurn{RunID: "r", StepID: "turn-1-step-1", Step: 1, StopReason: fact.StopToolUse, Base: base}
 	start, err := eventlog.NewChunk(&eventlog.StepStart{
 		StepID: &step, Base: eventlog.Base{AgentID: "s", AgentType: "a", Timestamp: 1, Step: 1},
 	}, eventlog.Labels{Run: "r"})
@@ -70,22 +71,22 @@ func waiting(t *testing.T, kind eventlog.PendingKind) eventlog.Log {
 	var waits []eventlog.Entry
 	for i := range manyCalls {
 		id := fmt.Sprintf("c%d", i)
-		turn.Parts = append(turn.Parts, eventlog.TurnPart{ToolCall: &eventlog.ToolCall{ID: id, Name: "ask", Arguments: json.RawMessage(`{}`)}})
-		suspended := &eventlog.CallSuspended{RunID: "r", StepID: step, ToolCallID: id, ToolName: "ask", Kind: kind, FactBase: base}
-		if kind == eventlog.PendingApproval {
+		turn.Parts = append(turn.Parts, fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: "ask", Arguments: json.RawMessage(`{}`)}})
+		suspended := &fact.CallSuspended{RunID: "r", StepID: step, ToolCallID: id, ToolName: "ask", Kind: kind, Base: base}
+		if kind == fact.PendingApproval {
 			suspended.ApprovalID = "r::" + id
 		}
 		waits = append(waits, entry(suspended))
 	}
 	entries := append([]eventlog.Entry{
-		entry(&eventlog.SessionCreated{AgentType: "a", FactBase: base}),
-		entry(&eventlog.UserMessage{Content: "go", FactBase: base}),
-		entry(&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base}),
+		entry(&fact.SessionCreated{AgentType: "a", Base: base}),
+		entry(&fact.UserMessage{Content: "go", Base: base}),
+		entry(&fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: base}),
 		start, entry(turn),
 	}, waits...)
 	entries = append(entries,
-		entry(&eventlog.RunEnded{RunID: "r", Status: eventlog.RunClientTool, FactBase: base}),
-		entry(&eventlog.StreamPaused{Reason: agentloop.ReasonClientTool, FactBase: base}))
+		entry(&fact.RunEnded{RunID: "r", Status: fact.RunClientTool, Base: base}),
+		entry(&fact.StreamPaused{Reason: agentloop.ReasonClientTool, Base: base}))
 	head := uint64(0)
 	for some := range slices.Chunk(entries, eventlog.MaxAppendRecords) {
 		head, err = log.Append(t.Context(), "s", head, some)
@@ -107,7 +108,7 @@ func results(s *projector.Tree) map[string]int {
 }
 
 func TestAnAbortClosesMoreCallsThanOneAppendTakes(t *testing.T) {
-	log := waiting(t, eventlog.PendingClient)
+	log := waiting(t, fact.PendingClient)
 	g := newRigOn(t, log, agentloop.Agent{
 		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(scripted.Turn{Text: "never"}),
 	})
@@ -119,7 +120,7 @@ func TestAnAbortClosesMoreCallsThanOneAppendTakes(t *testing.T) {
 
 func TestAMessageAbandonsMoreCallsThanOneAppendTakes(t *testing.T) {
 	testkit.Sequential(t)
-	log := waiting(t, eventlog.PendingClient)
+	log := waiting(t, fact.PendingClient)
 	g := newRigOn(t, log, agentloop.Agent{
 		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(scripted.Turn{Text: "fine"}),
 	})
@@ -133,12 +134,12 @@ func TestAMessageAbandonsMoreCallsThanOneAppendTakes(t *testing.T) {
 
 func TestAConfirmationDecidesMoreCallsThanOneAppendTakes(t *testing.T) {
 	testkit.Sequential(t)
-	log := waiting(t, eventlog.PendingApproval)
+	log := waiting(t, fact.PendingApproval)
 	g := newRigOn(t, log, agentloop.Agent{
 		Name: "a", Model: script(asks(1), scripted.Turn{Text: "fine"}),
 		Tools: []agentloop.Tool{{Name: "ask", RequireApproval: agentloop.AlwaysApprove, Execute: addTool().Execute}},
 	})
-	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Mode: eventlog.ModeWithConfirmation, Approved: false})
+	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Mode: fact.ModeWithConfirmation, Approved: false})
 	require.NoError(t, err)
 	state := g.ended("s")
 	require.Equal(t, map[string]int{agentloop.CodeApprovalDenied: manyCalls}, results(state))

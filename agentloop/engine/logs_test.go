@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -80,7 +81,7 @@ func suspendedCall(t *testing.T, loop *engine.Loop) *engine.Handle {
 }
 
 func answerOf(raw string) engine.Submission {
-	return engine.Submission{SessionID: "s", ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(raw)}
+	return engine.Submission{SessionID: "s", ToolCallID: "c", Kind: fact.SubmitClientResult, Result: json.RawMessage(raw)}
 }
 
 // of is an event of the call.

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
@@ -115,7 +116,7 @@ func addTool() agentloop.Tool {
 func TestATextAnswerIsAStepAndEndsTheStream(t *testing.T) {
 	log := memory.New()
 	g := newRigOn(t, log, agentloop.Agent{Name: "writer", Model: paced{log: log, Model: script(scripted.Turn{
-		Reasoning: "Hm, well.", Text: "Hello there.", Usage: eventlog.TokenUsage{Prompt: 5, Completion: 7},
+		Reasoning: "Hm, well.", Text: "Hello there.", Usage: fact.TokenUsage{Prompt: 5, Completion: 7},
 	})}})
 	started := g.start("s", "writer", "Hi")
 	state := g.ended("s")
@@ -127,10 +128,10 @@ func TestATextAnswerIsAStepAndEndsTheStream(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, eventlog.StreamCompleted, state.StreamStatus)
 	require.JSONEq(t, `"Hello there."`, string(state.Output))
-	require.Equal(t, []eventlog.TurnPart{{Reasoning: "Hm, well."}, {Text: "Hello there."}}, state.Messages[1].Parts)
+	require.Equal(t, []fact.TurnPart{{Reasoning: "Hm, well."}, {Text: "Hello there."}}, state.Messages[1].Parts)
 	require.EqualValues(t, 12, state.Usage.Tokens.Total)
 	require.Equal(t, started.RunID, state.Runs[0].RunID)
-	require.Equal(t, eventlog.RunCompleted, state.Runs[0].Status)
+	require.Equal(t, fact.RunCompleted, state.Runs[0].Status)
 	require.Equal(t, 1, state.StepCount)
 	require.Len(t, state.Checkpoints, 1)
 	require.Empty(t, state.Parked)
@@ -408,7 +409,7 @@ func (f *flaky) Generate(_ context.Context, _ model.Request, emit func(model.Eve
 	if f.calls <= f.fail {
 		return model.Answer{}, f.err
 	}
-	return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "answer"})
+	return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "answer"})
 }
 
 func TestStartAndResumeAnswers(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -58,14 +59,14 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 			}
 			if t.Turn != nil {
 				facts, run, more, err = l.resumption(ctx, t, ResumeRequest{
-					SessionID: req.SessionID, Mode: eventlog.ModeWithMessage, Messages: messages, Hooks: req.Hooks,
+					SessionID: req.SessionID, Mode: fact.ModeWithMessage, Messages: messages, Hooks: req.Hooks,
 				})
 				return facts, run, err
 			}
 			if err := l.requests.Hosted(ctx, t.AgentType); err != nil {
 				return nil, "", err
 			}
-			facts = l.requests.NewRun(ctx, req.SessionID, eventlog.ModeStart, messages)
+			facts = l.requests.NewRun(ctx, req.SessionID, fact.ModeStart, messages)
 			run = facts[len(facts)-1].Run
 			l.node.Attach(req.SessionID, run, req.Hooks)
 			return facts, run, nil
@@ -117,7 +118,7 @@ func runOf(t *projector.Tree, m *projector.Message) string {
 // began reports whether the current run was requested with these messages.
 func began(t *projector.Tree, messages []agentloop.Input) bool {
 	run := t.CurrentRun()
-	if run.Mode != eventlog.ModeStart && run.Mode != eventlog.ModeWithMessage {
+	if run.Mode != fact.ModeStart && run.Mode != fact.ModeWithMessage {
 		return false
 	}
 	i := len(messages)

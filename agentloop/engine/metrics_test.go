@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -89,7 +90,7 @@ func TestMetrics(t *testing.T) {
 	g.comes("s", func(t *projector.Tree) bool { return t.Waits() })
 	released(t, g.loop) // or no further claim is needed
 	_, err := g.loop.Submit(t.Context(), engine.Submission{
-		SessionID: "s", ToolCallID: "q", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+		SessionID: "s", ToolCallID: "q", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 	})
 	require.NoError(t, err)
 	_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -102,7 +103,7 @@ func TestASlowLogDoesNotSlowTheModel(t *testing.T) {
 				}
 			}
 			took = time.Since(begin)
-			return model.Answer{StopReason: eventlog.StopEndTurn}, nil
+			return model.Answer{StopReason: fact.StopEndTurn}, nil
 		})
 		g := newRigOn(t, slow{memory.New(), each}, agentloop.Agent{Name: "a", Model: m})
 		g.start("s", "a", "go")
@@ -203,7 +204,7 @@ func TestAnAnswerThatTheLogRefusesIsNotRecorded(t *testing.T) {
 						return model.Answer{}, err
 					}
 				}
-				return model.Answer{StopReason: eventlog.StopEndTurn}, nil
+				return model.Answer{StopReason: fact.StopEndTurn}, nil
 			})
 			g := newRigOn(t, refusing{memory.New(), "bad"}, agentloop.Agent{Name: "a", Model: m})
 			g.start("s", "a", "go")

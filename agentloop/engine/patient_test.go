@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -72,9 +73,9 @@ func TestARunWaitsForALogThatRefuses(t *testing.T) {
 								return model.Answer{}, err
 							}
 						}
-						return model.Answer{StopReason: eventlog.StopToolUse}, nil
+						return model.Answer{StopReason: fact.StopToolUse}, nil
 					}
-					return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "done"})
+					return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "done"})
 				})
 				tool := agentloop.Tool{
 					Name: "work", Description: "Works.",
@@ -106,7 +107,7 @@ func TestRequestsAndStopsDontWaitForALogThatRefuses(t *testing.T) {
 		on := new(atomic.Bool)
 		m := modelFunc(func(_ context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
 			on.Store(true)
-			return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "done"})
+			return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "done"})
 		})
 		g := newRigOn(t, readOnly{memory.New(), on}, agentloop.Agent{Name: "a", Model: m})
 		g.start("s", "a", "go")

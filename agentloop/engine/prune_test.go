@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -69,7 +70,7 @@ func TestASweepRemovesWorkspaces(t *testing.T) {
 
 	h, err := g.loop.Handle(t.Context(), "s")
 	require.NoError(t, err)
-	h, err = h.Resume(t.Context(), engine.ResumeRequest{Mode: eventlog.ModeFromCheckpoint, CheckpointID: first})
+	h, err = h.Resume(t.Context(), engine.ResumeRequest{Mode: fact.ModeFromCheckpoint, CheckpointID: first})
 	require.NoError(t, err)
 	_, err = h.Result(t.Context())
 	require.NoError(t, err)

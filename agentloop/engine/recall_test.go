@@ -17,32 +17,33 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
 
-type recallFunc func(context.Context, agentloop.RecallRequest) ([]eventlog.RecalledMemory, error)
+type recallFunc func(context.Context, agentloop.RecallRequest) ([]fact.RecalledMemory, error)
 
-func (f recallFunc) Recall(ctx context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+func (f recallFunc) Recall(ctx context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 	return f(ctx, req)
 }
 
 // recalls recalls the same memories at any time: id and content of each.
 func recalls(words ...string) agentloop.Recaller {
-	var all []eventlog.RecalledMemory
+	var all []fact.RecalledMemory
 	for ; len(words) > 0; words = words[2:] {
-		all = append(all, eventlog.RecalledMemory{MemoryID: words[0], Content: words[1], Score: 1})
+		all = append(all, fact.RecalledMemory{MemoryID: words[0], Content: words[1], Score: 1})
 	}
-	return recallFunc(func(context.Context, agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) { return all, nil })
+	return recallFunc(func(context.Context, agentloop.RecallRequest) ([]fact.RecalledMemory, error) { return all, nil })
 }
 
 // recalled returns what the session's log says was recalled, turn by turn.
-func (g *rig) recalled(session string) (all []*eventlog.MemoryRecalled) {
+func (g *rig) recalled(session string) (all []*fact.MemoryRecalled) {
 	g.t.Helper()
 	for r, err := range g.log.Read(g.t.Context(), session, 0, 0) {
 		require.NoError(g.t, err)
 		if f, err := r.Fact(); err == nil {
-			if f, ok := f.(*eventlog.MemoryRecalled); ok {
+			if f, ok := f.(*fact.MemoryRecalled); ok {
 				all = append(all, f)
 			}
 		}
@@ -58,9 +59,9 @@ func TestAnAgentIsRemindedOnce(t *testing.T) {
 	answers := script(done)
 	g := newRig(t, agentloop.Agent{
 		Name: "a",
-		Recall: recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+		Recall: recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 			asked = append(asked, req)
-			return []eventlog.RecalledMemory{{MemoryID: "tea", Content: "They like\ntea."}, {MemoryID: "tea", Content: "twice"}}, nil
+			return []fact.RecalledMemory{{MemoryID: "tea", Content: "They like\ntea."}, {MemoryID: "tea", Content: "twice"}}, nil
 		}),
 		Model: modelFunc(func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 			seen = append(seen, req)
@@ -99,7 +100,7 @@ func TestAnAgentIsRemindedOnce(t *testing.T) {
 // A turn continues without memories, and says why, whatever is wrong with them.
 func TestATurnGoesOnWithoutMemories(t *testing.T) {
 	for name, c := range map[string]struct {
-		found []eventlog.RecalledMemory
+		found []fact.RecalledMemory
 		err   error
 		panic bool
 		want  string // of the recorded error
@@ -108,12 +109,12 @@ func TestATurnGoesOnWithoutMemories(t *testing.T) {
 		"an error of no words": {err: errors.New(""), want: "the recaller failed"},
 		"a long error":         {err: errors.New(strings.Repeat("x", 1<<20)), want: "xxx"},
 		"a panic":              {panic: true, want: "the recaller failed unexpectedly"},
-		"no id":                {found: []eventlog.RecalledMemory{{Content: "x"}}, want: "can't be recorded"},
+		"no id":                {found: []fact.RecalledMemory{{Content: "x"}}, want: "can't be recorded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newRig(t, agentloop.Agent{
 				Name: "a", Model: script(done),
-				Recall: recallFunc(func(context.Context, agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+				Recall: recallFunc(func(context.Context, agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 					if c.panic {
 						panic("out of memory")
 					}
@@ -134,15 +135,15 @@ func TestATurnGoesOnWithoutMemories(t *testing.T) {
 // More than an agent can use is left out, and numbers that are none are no
 // reason to have nothing.
 func TestRecallIsBounded(t *testing.T) {
-	var many []eventlog.RecalledMemory
+	var many []fact.RecalledMemory
 	for i := range 2 * agentloop.MaxRecalled {
-		many = append(many, eventlog.RecalledMemory{MemoryID: strings.Repeat("m", i+1), Content: "x", Score: -1})
+		many = append(many, fact.RecalledMemory{MemoryID: strings.Repeat("m", i+1), Content: "x", Score: -1})
 	}
 	many[0].Score = math.NaN()
 	many[1].Content = strings.Repeat("y", agentloop.MaxRecalledText+1)
 	g := newRig(t, agentloop.Agent{
 		Name: "a", Model: script(done),
-		Recall: recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+		Recall: recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 			if len(req.Query) > agentloop.MaxRecallQuery {
 				return nil, errors.New("that is too much")
 			}
@@ -167,7 +168,7 @@ func TestATurnDoesNotWaitForARecallerForLong(t *testing.T) {
 		release := make(chan struct{})
 		g := newRig(t, agentloop.Agent{
 			Name: "a", Model: script(done),
-			Recall: recallFunc(func(context.Context, agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+			Recall: recallFunc(func(context.Context, agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 				<-release // it ignores its context
 				return nil, nil
 			}),
@@ -188,11 +189,11 @@ func TestARunIsStoppedWhileItRecalls(t *testing.T) {
 		answer := make(chan struct{})
 		g := newRig(t, agentloop.Agent{
 			Name: "a", Model: script(done),
-			Recall: recallFunc(func(ctx context.Context, _ agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+			Recall: recallFunc(func(ctx context.Context, _ agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 				asks <- struct{}{}
 				select {
 				case <-answer:
-					return []eventlog.RecalledMemory{{MemoryID: "m", Content: "x"}}, nil
+					return []fact.RecalledMemory{{MemoryID: "m", Content: "x"}}, nil
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				}
@@ -223,8 +224,8 @@ func TestARunIsStoppedWhileItRecalls(t *testing.T) {
 func TestAForkWithAnotherQuestionRecallsAnew(t *testing.T) {
 	g := newRig(t, agentloop.Agent{
 		Name: "a", Model: script(done),
-		Recall: recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
-			return []eventlog.RecalledMemory{{MemoryID: req.Query, Content: "About " + req.Query}}, nil
+		Recall: recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
+			return []fact.RecalledMemory{{MemoryID: req.Query, Content: "About " + req.Query}}, nil
 		}),
 	})
 	g.start("s", "a", "tea")
@@ -251,14 +252,14 @@ func TestARetriedTurnRecallsAnew(t *testing.T) {
 	log := memory.New()
 	g := newRigOn(t, log, agentloop.Agent{
 		Name: "a", Model: script(done),
-		Recall: recallFunc(func(context.Context, agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+		Recall: recallFunc(func(context.Context, agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 			times++
-			return []eventlog.RecalledMemory{{MemoryID: "m", Content: strings.Repeat("again ", times)}}, nil
+			return []fact.RecalledMemory{{MemoryID: "m", Content: strings.Repeat("again ", times)}}, nil
 		}),
 	})
 	g.start("s", "a", "go")
 	g.ended("s")
-	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Mode: eventlog.ModeRetry})
+	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Mode: fact.ModeRetry})
 	require.NoError(t, err)
 	g.comes("s", func(s *projector.Tree) bool { return s.Status == projector.SessionCompleted && len(s.Runs) == 2 })
 	state := stateOf(t, log, "s")
@@ -270,8 +271,8 @@ func TestARetriedTurnRecallsAnew(t *testing.T) {
 func remember(t *testing.T, log eventlog.Log, session string) (memories string) {
 	t.Helper()
 	memories = eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: session}.LogID()
-	e, err := eventlog.NewFact(memories, &eventlog.MemorySaved{
-		MemoryID: "m", Content: "x", FactBase: eventlog.FactBase{SessionID: memories, Timestamp: 1},
+	e, err := eventlog.NewFact(memories, &fact.MemorySaved{
+		MemoryID: "m", Content: "x", Base: fact.Base{SessionID: memories, Timestamp: 1},
 	}, eventlog.Labels{})
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), memories, 0, []eventlog.Entry{e})
@@ -360,7 +361,7 @@ func TestRecallIsSeenInTracesAndMetrics(t *testing.T) {
 	agents := []agentloop.Agent{
 		{Name: "a", Model: script(done), Recall: recalls("m", "a secret", "n", "another secret")},
 		{Name: "none", Model: script(done), Recall: recalls()},
-		{Name: "broken", Model: script(done), Recall: recallFunc(func(context.Context, agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+		{Name: "broken", Model: script(done), Recall: recallFunc(func(context.Context, agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 			return nil, errors.New("a secret of the index")
 		})},
 	}

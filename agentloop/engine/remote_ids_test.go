@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/textstream"
@@ -128,7 +129,7 @@ func TestCallsOfRemoteAgentsHaveIdsOfTheirOwn(t *testing.T) {
 			require.True(t, c.Over)
 			delete(theirs, c.RemoteID)
 			_, err := here.loop.Submit(t.Context(), engine.Submission{
-				SessionID: "s", ToolCallID: c.ID, Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+				SessionID: "s", ToolCallID: c.ID, Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 			})
 			require.ErrorIs(t, err, agentloop.ErrAlreadyCompleted)
 		}

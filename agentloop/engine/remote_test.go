@@ -24,6 +24,7 @@ import (
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector"
@@ -158,8 +159,8 @@ func TestARemoteAgentAnswersACall(t *testing.T) {
 func TestALongRemoteStreamIsTakenOverWhole(t *testing.T) {
 	there := newServer(t, answering("hi"))
 	entries := []eventlog.Entry{
-		factEntry(t, &eventlog.SessionCreated{AgentType: "analyst", FactBase: eventlog.FactBase{SessionID: remoteID}}),
-		factEntry(t, &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: eventlog.FactBase{SessionID: remoteID}}),
+		factEntry(t, &fact.SessionCreated{AgentType: "analyst", Base: fact.Base{SessionID: remoteID}}),
+		factEntry(t, &fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: fact.Base{SessionID: remoteID}}),
 	}
 	want := ""
 	for i := range 900 {
@@ -172,10 +173,10 @@ func TestALongRemoteStreamIsTakenOverWhole(t *testing.T) {
 	}
 	output := json.RawMessage(`{"answer":"42"}`)
 	entries = append(entries,
-		factEntry(t, &eventlog.RunEnded{
-			RunID: "r", Status: eventlog.RunCompleted, Output: output, FactBase: eventlog.FactBase{SessionID: remoteID},
+		factEntry(t, &fact.RunEnded{
+			RunID: "r", Status: fact.RunCompleted, Output: output, Base: fact.Base{SessionID: remoteID},
 		}),
-		factEntry(t, &eventlog.StreamEnd{StreamID: remoteID, FinalOutput: output}))
+		factEntry(t, &fact.StreamEnd{StreamID: remoteID, FinalOutput: output}))
 	_, err := there.log.Append(t.Context(), remoteID, 0, entries)
 	require.NoError(t, err)
 
@@ -187,7 +188,7 @@ func TestALongRemoteStreamIsTakenOverWhole(t *testing.T) {
 	require.Equal(t, want, here.said("s", remoteID))
 }
 
-func factEntry(t *testing.T, f eventlog.Fact) eventlog.Entry {
+func factEntry(t *testing.T, f fact.Fact) eventlog.Entry {
 	t.Helper()
 	e, err := eventlog.NewFact(remoteID, f, eventlog.Labels{Run: "r"})
 	require.NoError(t, err)
@@ -347,10 +348,10 @@ func causeOf(t *testing.T, g *rig) (cause string) {
 	t.Helper()
 	for r, err := range g.log.Read(t.Context(), "s", 0, 0) {
 		require.NoError(t, err)
-		if r.Type == (*eventlog.ToolResult)(nil).Type() {
+		if r.Type == (*fact.ToolResult)(nil).Type() {
 			f, err := r.Fact()
 			require.NoError(t, err)
-			cause += f.(*eventlog.ToolResult).Cause
+			cause += f.(*fact.ToolResult).Cause
 		}
 	}
 	return cause

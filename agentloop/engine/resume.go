@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -17,7 +18,7 @@ import (
 type ResumeRequest struct {
 	SessionID string
 	// Mode; empty: with_message if there are messages, otherwise continue.
-	Mode     eventlog.RunMode
+	Mode     fact.RunMode
 	Messages []agentloop.Input // with_message; also from_checkpoint and retry
 	// CheckpointID is where from_checkpoint goes back to.
 	CheckpointID string
@@ -48,24 +49,24 @@ type ResumeRequest struct {
 // ErrCheckpointNotFound, *eventlog.ValidationError, and what the log returns.
 func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	if req.Mode == "" {
-		req.Mode = eventlog.ModeContinue
+		req.Mode = fact.ModeContinue
 		if len(req.Messages) > 0 {
-			req.Mode = eventlog.ModeWithMessage
+			req.Mode = fact.ModeWithMessage
 		}
 	}
 	if err := request.CheckInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
 	switch req.Mode {
-	case eventlog.ModeFromCheckpoint, eventlog.ModeRetry:
+	case fact.ModeFromCheckpoint, fact.ModeRetry:
 		return l.TimeTravel.Rewind(ctx, timetravel.RewindRequest{
 			SessionID: req.SessionID, Mode: req.Mode, CheckpointID: req.CheckpointID, Turn: req.Turn, Messages: req.Messages, Hooks: req.Hooks,
 		})
-	case eventlog.ModeContinue, eventlog.ModeWithMessage, eventlog.ModeWithConfirmation:
+	case fact.ModeContinue, fact.ModeWithMessage, fact.ModeWithConfirmation:
 	default:
 		return Started{}, &eventlog.ValidationError{Field: "mode", Reason: "is no mode of resuming"}
 	}
-	if (req.Mode == eventlog.ModeWithMessage) != (len(req.Messages) > 0) {
+	if (req.Mode == fact.ModeWithMessage) != (len(req.Messages) > 0) {
 		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "goes with the mode with_message"}
 	}
 	for {
@@ -94,9 +95,9 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 		return nil, run, false, err
 	}
 	switch req.Mode {
-	case eventlog.ModeWithMessage:
+	case fact.ModeWithMessage:
 		facts = l.clock.AbandonAll(t)
-	case eventlog.ModeWithConfirmation:
+	case fact.ModeWithConfirmation:
 		facts = l.clock.ConfirmAll(t, req.Approved)
 		if len(facts) == 0 {
 			return nil, "", false, agentloop.ErrNothingToConfirm
@@ -131,7 +132,7 @@ func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeReque
 		return "", agentloop.ErrAlreadyCompleted
 	case !l.Executing(ctx, t):
 		return "", nil
-	case len(req.Messages) > 0 || req.Mode == eventlog.ModeWithConfirmation:
+	case len(req.Messages) > 0 || req.Mode == fact.ModeWithConfirmation:
 		return "", agentloop.ErrAlreadyRunning
 	case t.Turn.Stop == nil: // else a further run voids the stop
 		return t.Turn.RunID, nil
@@ -149,7 +150,7 @@ type CanResume struct {
 
 // CanResume says whether the session can be resumed in a mode; empty:
 // continue.
-func (l *Loop) CanResume(ctx context.Context, session string, mode eventlog.RunMode) (CanResume, error) {
+func (l *Loop) CanResume(ctx context.Context, session string, mode fact.RunMode) (CanResume, error) {
 	t, err := l.states.Head(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return CanResume{Reason: err.Error()}, nil
@@ -158,7 +159,7 @@ func (l *Loop) CanResume(ctx context.Context, session string, mode eventlog.RunM
 		return CanResume{Reason: err.Error()}, err
 	}
 	answer := CanResume{State: t}
-	switch back := mode == eventlog.ModeFromCheckpoint || mode == eventlog.ModeRetry; {
+	switch back := mode == fact.ModeFromCheckpoint || mode == fact.ModeRetry; {
 	case l.Executing(ctx, t):
 		answer.Reason = "the session is running"
 	case t.Status == projector.SessionCompleted:

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -41,9 +42,9 @@ type talker struct {
 
 func (m *talker) Generate(_ context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
 	if m.calls++; m.calls > 1 {
-		return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "ok"})
+		return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "ok"})
 	}
-	return model.Answer{StopReason: eventlog.StopToolUse}, errors.Join(
+	return model.Answer{StopReason: fact.StopToolUse}, errors.Join(
 		emit(model.ToolCallStart{ID: "c", Name: "add"}), emit(model.ToolCallDelta{Text: m.first}), emit(model.ToolCallEnd{}))
 }
 
@@ -79,7 +80,7 @@ func TestACallThatFailsBeforeItStreamsStrikesNothing(t *testing.T) {
 		if calls++; calls < 3 {
 			return model.Answer{}, &model.Error{Code: model.CodeRateLimited, Message: "slow down", Retryable: true}
 		}
-		return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "ok"})
+		return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "ok"})
 	})})
 	g.start("s", "a", "go")
 	require.Equal(t, projector.SessionCompleted, g.ended("s").Status)

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // scriptAgent is an agent of a script.
@@ -33,8 +33,8 @@ type scriptAgent struct {
 	// with what the user says, and fails to be where one says so.
 	Remembers map[string]string `yaml:"remembers"`
 	Workspace *struct {
-		Capabilities []eventlog.WorkspaceCapability `yaml:"capabilities"`
-		Approve      []string                       `yaml:"approve"`
+		Capabilities []fact.WorkspaceCapability `yaml:"capabilities"`
+		Approve      []string                   `yaml:"approve"`
 	} `yaml:"workspace"` // on the stage's shelf
 	// Approvals are names and patterns of tools whose calls a person must approve.
 	Approvals  []string `yaml:"approvals"`
@@ -128,13 +128,13 @@ type memories struct {
 	agent scriptAgent
 }
 
-func (m memories) Recall(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+func (m memories) Recall(_ context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 	m.count(m.executed, "recall")
-	var found []eventlog.RecalledMemory
+	var found []fact.RecalledMemory
 	for _, id := range slices.Sorted(maps.Keys(m.agent.Remembers)) {
 		content := m.agent.Remembers[id]
 		if slices.ContainsFunc(strings.Fields(req.Query), func(word string) bool { return strings.Contains(content, word) }) {
-			found = append(found, eventlog.RecalledMemory{MemoryID: id, Content: content, Score: 1})
+			found = append(found, fact.RecalledMemory{MemoryID: id, Content: content, Score: 1})
 		}
 	}
 	if strings.Contains(req.Query, "amnesia") {

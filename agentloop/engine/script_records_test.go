@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // telling are the fields of records that scripts show, in this order: those
@@ -182,7 +183,7 @@ func (te *teller) show(r eventlog.Record) (shown, bool) {
 		words = append(words, text)
 	}
 	if f, err := r.Fact(); err == nil {
-		if turn, ok := f.(*eventlog.ModelTurn); ok {
+		if turn, ok := f.(*fact.ModelTurn); ok {
 			words = append(words, said(turn.Parts))
 		}
 	}
@@ -225,7 +226,7 @@ func compact(raw json.RawMessage) string {
 }
 
 // said shows a model's answer.
-func said(parts []eventlog.TurnPart) string {
+func said(parts []fact.TurnPart) string {
 	var words []string
 	for _, p := range parts {
 		switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -127,7 +128,7 @@ func (te *teller) learn() {
 				id, kind = cp.CheckpointID, "cp"
 			}
 		} else if f, err := r.Fact(); err == nil {
-			if run, ok := f.(*eventlog.RunRequested); ok {
+			if run, ok := f.(*fact.RunRequested); ok {
 				id, kind = run.RunID, "r"
 			}
 		}

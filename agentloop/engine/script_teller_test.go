@@ -20,6 +20,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -265,16 +266,16 @@ func (te *teller) resume(ctx context.Context, loop *engine.Loop, rest string) (s
 	switch words := strings.Fields(how); {
 	case len(words) == 0:
 	case words[0] == "approve", words[0] == "deny":
-		req.Mode, req.Approved = eventlog.ModeWithConfirmation, words[0] == "approve"
+		req.Mode, req.Approved = fact.ModeWithConfirmation, words[0] == "approve"
 	case words[0] == "retry":
-		req.Mode = eventlog.ModeRetry
+		req.Mode = fact.ModeRetry
 		if len(words) > 1 {
 			req.Turn = te.number(words[1])
 		}
 	case strings.HasPrefix(words[0], "cp"):
-		req.Mode, req.CheckpointID = eventlog.ModeFromCheckpoint, te.names.real(te.session, words[0])
+		req.Mode, req.CheckpointID = fact.ModeFromCheckpoint, te.names.real(te.session, words[0])
 	default:
-		req.Mode = eventlog.RunMode(words[0])
+		req.Mode = fact.RunMode(words[0])
 	}
 	s, err := loop.Resume(ctx, req)
 	return s.RunID, err
@@ -283,18 +284,18 @@ func (te *teller) resume(ctx context.Context, loop *engine.Loop, rest string) (s
 func (te *teller) submit(ctx context.Context, loop *engine.Loop, rest string) (string, error) {
 	id, rest, _ := strings.Cut(rest, " ")
 	what, text, _ := strings.Cut(rest, " ")
-	sub := engine.Submission{SessionID: te.id(), ToolCallID: id, Kind: eventlog.SubmitClientResult}
+	sub := engine.Submission{SessionID: te.id(), ToolCallID: id, Kind: fact.SubmitClientResult}
 	switch what {
 	case "result":
 		sub.Result = json.RawMessage(text)
 	case "error":
 		sub.Error = text
 	case "approve", "deny":
-		sub.Kind, sub.Approved, sub.Reason = eventlog.SubmitApproval, what == "approve", text
+		sub.Kind, sub.Approved, sub.Reason = fact.SubmitApproval, what == "approve", text
 	case "approve-as":
-		sub.Kind, sub.Approved, sub.ApprovalID = eventlog.SubmitApproval, true, text
+		sub.Kind, sub.Approved, sub.ApprovalID = fact.SubmitApproval, true, text
 	default:
-		sub.Kind = eventlog.SubmissionKind(what)
+		sub.Kind = fact.SubmissionKind(what)
 	}
 	s, err := loop.Submit(ctx, sub)
 	if err != nil {
@@ -316,9 +317,9 @@ func (te *teller) abort(ctx context.Context, loop *engine.Loop, reason string) (
 }
 
 func (te *teller) stale(ctx context.Context, _ *engine.Loop, run string) (string, error) {
-	e, err := eventlog.NewFact(te.id(), &eventlog.InterruptRequested{
-		RunID: te.names.real(te.session, run), Kind: eventlog.StopInterrupt,
-		FactBase: eventlog.FactBase{SessionID: te.id(), Timestamp: epoch.UnixMilli()},
+	e, err := eventlog.NewFact(te.id(), &fact.InterruptRequested{
+		RunID: te.names.real(te.session, run), Kind: fact.StopInterrupt,
+		Base: fact.Base{SessionID: te.id(), Timestamp: epoch.UnixMilli()},
 	}, eventlog.Labels{})
 	require.NoError(te.t, err)
 	head, err := te.log.Head(ctx, te.id())
@@ -348,7 +349,7 @@ func (te *teller) fork(ctx context.Context, loop *engine.Loop, rest string) (str
 }
 
 func (te *teller) canResume(ctx context.Context, loop *engine.Loop, mode string) (string, error) {
-	c, err := loop.CanResume(ctx, te.id(), eventlog.RunMode(mode))
+	c, err := loop.CanResume(ctx, te.id(), fact.RunMode(mode))
 	if err != nil || c.CanResume {
 		return "yes", err
 	}

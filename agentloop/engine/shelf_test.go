@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/helixd/helixd/agentloop/workspace"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // shelf is a provider of workspaces in memory, which outlives processes as a
@@ -23,7 +23,7 @@ import (
 // twice at once.
 type shelf struct {
 	id    string
-	offer []eventlog.WorkspaceCapability
+	offer []fact.WorkspaceCapability
 
 	// fails, if set, is asked before anything is done.
 	fails func(what string) error
@@ -43,12 +43,12 @@ type desk struct {
 func newShelf() *shelf {
 	return &shelf{
 		id: "shelf", trees: map[string]map[string]*desk{},
-		offer: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceShell, eventlog.WorkspaceSnapshot},
+		offer: []fact.WorkspaceCapability{fact.WorkspaceFS, fact.WorkspaceShell, fact.WorkspaceSnapshot},
 	}
 }
 
-func (s *shelf) ID() string                                   { return s.id }
-func (s *shelf) Capabilities() []eventlog.WorkspaceCapability { return s.offer }
+func (s *shelf) ID() string                               { return s.id }
+func (s *shelf) Capabilities() []fact.WorkspaceCapability { return s.offer }
 
 func (s *shelf) begin(what string, n *atomic.Int64) error {
 	n.Add(1)
@@ -179,7 +179,7 @@ func (w *onShelf) Code() workspace.Code   { return nil }
 func (w *onShelf) Shell() workspace.Shell { return w }
 func (w *onShelf) Close() error           { w.shut.Store(true); return nil }
 func (w *onShelf) Snapshots() workspace.Snapshots {
-	if !slices.Contains(w.shelf.offer, eventlog.WorkspaceSnapshot) {
+	if !slices.Contains(w.shelf.offer, fact.WorkspaceSnapshot) {
 		return nil
 	}
 	return w

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -70,7 +71,7 @@ func TestAMessageThatMeetsTheEndOfTheRunIsAnswered(t *testing.T) {
 			close(log.open)
 			state := second.ended("s")
 			require.Equal(t, s.RunID, state.CurrentRun().RunID)
-			require.NotEqual(t, eventlog.RunRunning, state.CurrentRun().Status, "the requested run has its own end")
+			require.NotEqual(t, fact.RunRunning, state.CurrentRun().Status, "the requested run has its own end")
 			ends := 0
 			for _, typ := range second.types("s") {
 				if typ == "[run_ended]" {
@@ -134,7 +135,7 @@ func TestAStepEndsInTheAppendOfItsLastRecord(t *testing.T) {
 			log := &appends{Log: memory.New()}
 			g := newRigOn(t, log, tc.agent)
 			g.start("s", "a", "go")
-			require.Equal(t, eventlog.RunCompleted, g.ended("s").CurrentRun().Status)
+			require.Equal(t, fact.RunCompleted, g.ended("s").CurrentRun().Status)
 			g.loop.Stop()
 			require.Equal(t, tc.ends, log.with("step_committed"))
 			require.Equal(t, [][]string{tc.ended}, log.with("run_ended"))
@@ -145,28 +146,28 @@ func TestAStepEndsInTheAppendOfItsLastRecord(t *testing.T) {
 // Who waits for whom is a tree in any log that the loop has written, but not in
 // any that can be imported.
 func TestCallsThatWaitForEachOtherStopNobody(t *testing.T) {
-	child := func(id, parent string) []eventlog.Fact {
-		base := eventlog.FactBase{SessionID: id, Timestamp: 1}
-		return []eventlog.Fact{
-			&eventlog.SessionCreated{AgentType: "a", FactBase: base, Child: &eventlog.SubSession{
-				ParentSessionID: parent, CallID: "c", Mode: eventlog.SubSessionEphemeral,
+	child := func(id, parent string) []fact.Fact {
+		base := fact.Base{SessionID: id, Timestamp: 1}
+		return []fact.Fact{
+			&fact.SessionCreated{AgentType: "a", Base: base, Child: &fact.SubSession{
+				ParentSessionID: parent, CallID: "c", Mode: fact.SubSessionEphemeral,
 			}},
-			&eventlog.RunRequested{RunID: "run-" + id, Mode: eventlog.ModeStart, FactBase: base},
-			&eventlog.ModelFailed{StepID: "step", Step: 1, Attempt: 1, FactBase: base},
-			&eventlog.ModelTurn{RunID: "run-" + id, StepID: "step", Step: 1, FactBase: base, Parts: []eventlog.TurnPart{
-				{ToolCall: &eventlog.ToolCall{ID: "c", Name: "subagent__a", Arguments: json.RawMessage(`{}`)}},
-			}, StopReason: eventlog.StopToolUse},
-			&eventlog.CallSuspended{
-				RunID: "run-" + id, StepID: "step", ToolCallID: "c", ToolName: "subagent__a", Kind: eventlog.PendingChild,
-				ChildSessionID: parent, FactBase: base,
+			&fact.RunRequested{RunID: "run-" + id, Mode: fact.ModeStart, Base: base},
+			&fact.ModelFailed{StepID: "step", Step: 1, Attempt: 1, Base: base},
+			&fact.ModelTurn{RunID: "run-" + id, StepID: "step", Step: 1, Base: base, Parts: []fact.TurnPart{
+				{ToolCall: &fact.ToolCall{ID: "c", Name: "subagent__a", Arguments: json.RawMessage(`{}`)}},
+			}, StopReason: fact.StopToolUse},
+			&fact.CallSuspended{
+				RunID: "run-" + id, StepID: "step", ToolCallID: "c", ToolName: "subagent__a", Kind: fact.PendingChild,
+				ChildSessionID: parent, Base: base,
 			},
-			&eventlog.RunEnded{RunID: "run-" + id, Status: eventlog.RunChildren, FactBase: base},
+			&fact.RunEnded{RunID: "run-" + id, Status: fact.RunChildren, Base: base},
 		}
 	}
-	base := eventlog.FactBase{SessionID: "s", Timestamp: 1}
-	facts := []eventlog.Fact{
-		&eventlog.SessionCreated{AgentType: "a", FactBase: base},
-		&eventlog.RunRequested{RunID: "run-s", Mode: eventlog.ModeStart, FactBase: base},
+	base := fact.Base{SessionID: "s", Timestamp: 1}
+	facts := []fact.Fact{
+		&fact.SessionCreated{AgentType: "a", Base: base},
+		&fact.RunRequested{RunID: "run-s", Mode: fact.ModeStart, Base: base},
 	}
 	facts = append(facts, child("x", "y")...)
 	facts = append(facts, child("y", "x")...)
@@ -204,8 +205,8 @@ func TestAForeignSessionInTheTreeStopsNobody(t *testing.T) {
 	g := newRigOn(t, log, agentloop.Agent{Name: "a", Model: m})
 	g.start("s", "a", "go")
 	<-m.half
-	e, err := eventlog.NewFact("elsewhere", &eventlog.RunRequested{
-		RunID: "r", Mode: eventlog.ModeStart, FactBase: eventlog.FactBase{SessionID: "elsewhere"},
+	e, err := eventlog.NewFact("elsewhere", &fact.RunRequested{
+		RunID: "r", Mode: fact.ModeStart, Base: fact.Base{SessionID: "elsewhere"},
 	}, eventlog.Labels{})
 	require.NoError(t, err)
 	g.intrude(e)

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -116,9 +117,9 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			if state == nil {
 				state = initial
 			}
-			facts = []record.Draft{{Fact: &eventlog.SessionCreated{
+			facts = []record.Draft{{Fact: &fact.SessionCreated{
 				AgentType: req.AgentType, State: state, UserID: req.UserID, Tenant: req.Tenant, Tags: req.Tags, Metadata: req.Metadata,
-				FactBase: l.clock.FactBase(req.SessionID),
+				Base: l.clock.FactBase(req.SessionID),
 			}}}
 		} else if req.MayUse != nil && !req.MayUse(t) {
 			return nil, "", agentloop.ErrOtherUser
@@ -127,9 +128,9 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 		} else if run, err = found(t); run != "" || err != nil {
 			return nil, run, err
 		}
-		mode := eventlog.ModeStart
+		mode := fact.ModeStart
 		if t != nil && t.Turn != nil {
-			mode = eventlog.ModeWithMessage
+			mode = fact.ModeWithMessage
 			facts = append(facts, l.clock.AbandonAll(t)...)
 		}
 		facts = append(facts, l.requests.NewRun(ctx, req.SessionID, mode, req.Messages)...)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -38,7 +39,7 @@ func requireStepsEnd(t *testing.T, records []eventlog.Record) {
 		if s := tree.Get(r.Agent); s != nil && s != &tree.Session && (s.Child == nil || s.Child.Remote) {
 			continue // another server's
 		}
-		if r.Type == (*eventlog.SessionForked)(nil).Type() {
+		if r.Type == (*fact.SessionForked)(nil).Type() {
 			for _, s := range tree.Sessions() {
 				if st := s.Begun(); st != nil {
 					ends.set(begun{r.Sequence, s.SessionID, st.ID, st.Recorded})
@@ -89,7 +90,7 @@ func (e *stepEnds) set(b begun) {
 func (e *stepEnds) see(r eventlog.Record) {
 	now := e.open[r.Agent]
 	if e.message[r.Agent] {
-		require.Equal(e.t, (*eventlog.UserMessage)(nil).Type(), r.Type, "record %d: the run before was interrupted, and not its step", r.Sequence)
+		require.Equal(e.t, (*fact.UserMessage)(nil).Type(), r.Type, "record %d: the run before was interrupted, and not its step", r.Sequence)
 		e.message[r.Agent] = false
 	}
 	if c, err := r.Chunk(); r.Kind == eventlog.KindChunk && err == nil {
@@ -120,15 +121,15 @@ func (e *stepEnds) see(r eventlog.Record) {
 		return
 	}
 	switch f := f.(type) {
-	case *eventlog.ModelTurn:
+	case *fact.ModelTurn:
 		if now.step == f.StepID {
 			e.set(begun{r.Sequence, r.Agent, f.StepID, true})
 		}
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		switch f.Status {
-		case eventlog.RunCompleted, eventlog.RunFailed:
+		case fact.RunCompleted, fact.RunFailed:
 			require.Empty(e.t, now.step, "record %d ends a run and not its step", r.Sequence)
-		case eventlog.RunStopped:
+		case fact.RunStopped:
 			e.message[r.Agent] = now.step != "" && !now.recorded
 		}
 	case *eventlog.Truncated:

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Interrupt asks the session's run to stop for now: it can be resumed. The request is a record: the node that drives the run
@@ -16,7 +16,7 @@ import (
 //
 // Errors: eventlog.ErrSessionNotFound and what the log returns.
 func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
-	return l.requests.Stop(ctx, session, eventlog.StopInterrupt, reason)
+	return l.requests.Stop(ctx, session, fact.StopInterrupt, reason)
 }
 
 // Abort ends the session's run for good, also one that waits: it has failed. A
@@ -25,7 +25,7 @@ func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
 // died, as far as they can be reached. An agent of the session's type need not
 // be here.
 func (l *Loop) Abort(ctx context.Context, session, reason string) error {
-	return l.requests.Stop(ctx, session, eventlog.StopAbort, reason)
+	return l.requests.Stop(ctx, session, fact.StopAbort, reason)
 }
 
 // AwaitStop waits until all requests to stop in the log are fulfilled, in

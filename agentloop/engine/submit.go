@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -26,7 +27,7 @@ const (
 type Submission struct {
 	SessionID  string
 	ToolCallID string
-	Kind       eventlog.SubmissionKind // client-tool-result or approval-response
+	Kind       fact.SubmissionKind // client-tool-result or approval-response
 
 	// Of a client-tool-result exactly one.
 	Result json.RawMessage
@@ -97,7 +98,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 			return nil, err
 		}
 		answer.Status = SubmitAccepted
-		if timedOut = f.Kind == eventlog.SubmitTimeout; timedOut {
+		if timedOut = f.Kind == fact.SubmitTimeout; timedOut {
 			answer.Status, answer.Reason = SubmitAlreadyCompleted, agentloop.CodeClientToolTimeout
 		}
 		return []record.Draft{{Fact: f, Run: call.RunID, Agent: owner.SessionID}}, nil
@@ -122,9 +123,9 @@ func (sub Submission) check() error {
 	switch {
 	case eventlog.ValidateID(sub.ToolCallID) != nil:
 		return bad("toolCallId", "must be a valid id")
-	case sub.Kind == eventlog.SubmitClientResult:
+	case sub.Kind == fact.SubmitClientResult:
 		return request.CheckResult(sub.ToolCallID, sub.Result, sub.Error)
-	case sub.Kind != eventlog.SubmitApproval:
+	case sub.Kind != fact.SubmitApproval:
 		return bad("kind", "must be client-tool-result or approval-response")
 	case len(sub.Reason) > MaxSubmittedError:
 		return bad("reason", fmt.Sprintf("has more than %d bytes", MaxSubmittedError))
@@ -139,14 +140,14 @@ func answered(t *projector.Tree, call *projector.Call, id string) (reason string
 		return "", nil
 	}
 	if call != nil && call.Answer != nil {
-		if call.Answer.Kind == eventlog.SubmitTimeout {
+		if call.Answer.Kind == fact.SubmitTimeout {
 			reason = agentloop.CodeClientToolTimeout
 		}
 		return reason, nil
 	}
 	for _, s := range t.Sessions() {
 		for _, m := range s.Messages {
-			if m.ToolCallID != id || m.AnsweredAs != eventlog.PendingClient && m.AnsweredAs != eventlog.PendingApproval {
+			if m.ToolCallID != id || m.AnsweredAs != fact.PendingClient && m.AnsweredAs != fact.PendingApproval {
 				continue
 			}
 			switch m.ErrorCode {
@@ -165,22 +166,22 @@ func answered(t *projector.Tree, call *projector.Call, id string) (reason string
 }
 
 // submission returns what is stored for a submission to a call that waits.
-func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *projector.Call, sub Submission) (*eventlog.ResultSubmitted, error) {
-	f := &eventlog.ResultSubmitted{
+func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *projector.Call, sub Submission) (*fact.ResultSubmitted, error) {
+	f := &fact.ResultSubmitted{
 		ToolCallID: call.ID, Kind: sub.Kind, Result: sub.Result, Error: sub.Error, Approved: sub.Approved, Reason: sub.Reason,
-		FactBase: l.clock.FactBase(owner.SessionID),
+		Base: l.clock.FactBase(owner.SessionID),
 	}
 	bad := func(field, reason string) error { return &eventlog.ValidationError{Field: field, Reason: reason} }
 	switch {
-	case call.Pending.Kind == eventlog.PendingClient && sub.Kind != eventlog.SubmitClientResult:
+	case call.Pending.Kind == fact.PendingClient && sub.Kind != fact.SubmitClientResult:
 		return nil, bad("kind", "the call waits for a client-tool-result")
-	case call.Pending.Kind == eventlog.PendingApproval && sub.Kind == eventlog.SubmitClientResult && sub.Error == "":
+	case call.Pending.Kind == fact.PendingApproval && sub.Kind == fact.SubmitClientResult && sub.Error == "":
 		return nil, bad("kind", "the call waits for an approval-response")
 	case sub.ApprovalID != "" && sub.ApprovalID != call.Pending.ApprovalID:
 		return nil, bad("approvalId", "is not the pending call's")
 	}
 	if call.Expired(f.Timestamp) {
-		return &eventlog.ResultSubmitted{ToolCallID: call.ID, Kind: eventlog.SubmitTimeout, FactBase: f.FactBase}, nil
+		return &fact.ResultSubmitted{ToolCallID: call.ID, Kind: fact.SubmitTimeout, Base: f.Base}, nil
 	}
 	if def := l.agents.Defs()[owner.AgentType]; def != nil && sub.Result != nil && def.Functions[call.Name] != nil {
 		if err := plan.CheckResult(def.Functions[call.Name], sub.Result); err != nil {

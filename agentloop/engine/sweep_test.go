@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/admin"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -39,7 +40,7 @@ func sweptRig(t *testing.T) (g *rig, clock *atomic.Int64, speak chan struct{}) {
 	clock.Store(1_700_000_000_000)
 	ask := agentloop.Tool{Name: "ask", Description: "Asks.", Client: true, InputSchema: json.RawMessage(`{"type":"object"}`)}
 	asks := modelFunc(func(_ context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
-		return model.Answer{StopReason: eventlog.StopToolUse}, errors.Join(
+		return model.Answer{StopReason: fact.StopToolUse}, errors.Join(
 			emit(model.ToolCallStart{ID: "c", Name: "ask"}), emit(model.ToolCallDelta{Text: "{}"}), emit(model.ToolCallEnd{}))
 	})
 	speaks := modelFunc(func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
@@ -50,7 +51,7 @@ func sweptRig(t *testing.T) (g *rig, clock *atomic.Int64, speak chan struct{}) {
 				return model.Answer{}, ctx.Err()
 			}
 		}
-		return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "done"})
+		return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "done"})
 	})
 	log := &counted{Log: memory.New()}
 	loop, err := engine.New(log, []agentloop.Agent{{Name: "asker", Tools: []agentloop.Tool{ask}, Model: asks}, {Name: "speaker", Model: speaks}},
@@ -97,7 +98,7 @@ func TestSweep(t *testing.T) {
 		require.Equal(t, &projector.Failure{Code: agentloop.CodeSessionExpired, Message: "the session has expired"}, state.Error, session)
 		require.Empty(t, state.AwaitedCalls())
 	}
-	_, err = g.loop.Submit(t.Context(), engine.Submission{SessionID: "waits", ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: json.RawMessage("1")})
+	_, err = g.loop.Submit(t.Context(), engine.Submission{SessionID: "waits", ToolCallID: "c", Kind: fact.SubmitClientResult, Result: json.RawMessage("1")})
 	require.ErrorIs(t, err, agentloop.ErrAlreadyCompleted)
 
 	close(speak)
@@ -112,7 +113,7 @@ func TestSweep(t *testing.T) {
 func TestWhoeverAsksPutsExpiryOff(t *testing.T) {
 	g, clock, _ := sweptRig(t)
 	clock.Add(time.Hour.Milliseconds() / 2)
-	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "stopped", Mode: eventlog.ModeContinue})
+	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "stopped", Mode: fact.ModeContinue})
 	require.NoError(t, err)
 	require.NoError(t, g.loop.Interrupt(t.Context(), "stopped", ""))
 	require.Eventually(t, func() bool { return stateOf(t, g.log, "stopped").Waits() }, time.Minute, time.Millisecond)
@@ -153,8 +154,8 @@ func TestSweepLeavesMemoriesAlone(t *testing.T) {
 	require.NoError(t, err)
 	defer loop.Stop()
 	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
-	e, err := eventlog.NewFact(scope, &eventlog.MemorySaved{
-		MemoryID: "m", Content: "likes tea", FactBase: eventlog.FactBase{SessionID: scope, Timestamp: 1},
+	e, err := eventlog.NewFact(scope, &fact.MemorySaved{
+		MemoryID: "m", Content: "likes tea", Base: fact.Base{SessionID: scope, Timestamp: 1},
 	}, eventlog.Labels{})
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), scope, 0, []eventlog.Entry{e})

@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -42,7 +43,7 @@ func saysWhen(text string, may <-chan struct{}) model.Model {
 		case <-ctx.Done():
 			return model.Answer{}, ctx.Err()
 		}
-		return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: text})
+		return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: text})
 	})
 }
 
@@ -117,7 +118,7 @@ func TestANodeThatWasCutOffDoesNotTakeItsRunBack(t *testing.T) {
 				case <-ctx.Done():
 				}
 			}
-			return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "Too late."})
+			return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: "Too late."})
 		})})
 	second := newRigOn(t, log.Log, agentloop.Agent{Name: "a", Model: saysWhen("Done.", may)})
 	first.start("s", "a", "go")
@@ -202,7 +203,7 @@ func TestAResumeThatMeetsTheSuspensionIsNotLost(t *testing.T) {
 	g.start("s", "a", "go")
 	<-log.reached
 	_, err := g.loop.Submit(t.Context(), engine.Submission{
-		SessionID: "s", ToolCallID: "call-ask", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+		SessionID: "s", ToolCallID: "call-ask", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 	})
 	require.NoError(t, err)
 	_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
@@ -221,7 +222,7 @@ func TestAnAnswerThatMeetsTheSuspensionIsTakenUp(t *testing.T) {
 	g.start("s", "a", "go")
 	<-log.reached
 	_, err := g.loop.Submit(t.Context(), engine.Submission{
-		SessionID: "s", ToolCallID: "call-ask", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+		SessionID: "s", ToolCallID: "call-ask", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 	})
 	require.NoError(t, err)
 	close(log.open)
@@ -238,7 +239,7 @@ func TestAnAnswerAloneDoesNotResume(t *testing.T) {
 	g.start("s", "a", "go")
 	released(t, g.loop)
 	_, err := g.loop.Submit(t.Context(), engine.Submission{
-		SessionID: "s", ToolCallID: "call-ask", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+		SessionID: "s", ToolCallID: "call-ask", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 	})
 	require.NoError(t, err)
 	require.False(t, g.loop.Live("s"))

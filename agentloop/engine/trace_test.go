@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -95,7 +96,7 @@ func below(t *testing.T, child, parent tracetest.SpanStub) {
 
 // usingTokens is a turn that has used tokens.
 func usingTokens(turn scripted.Turn) scripted.Turn {
-	turn.Usage = eventlog.TokenUsage{Prompt: 7, Completion: 5, Cached: 3, Total: 12}
+	turn.Usage = fact.TokenUsage{Prompt: 7, Completion: 5, Cached: 3, Total: 12}
 	return turn
 }
 
@@ -179,7 +180,7 @@ func TestTraceOfAnApproval(t *testing.T) {
 
 		second := newTracedRig(t, log, false, agent())
 		_, err := second.loop.Submit(t.Context(), engine.Submission{
-			SessionID: "s", ToolCallID: "c", Kind: eventlog.SubmitApproval, Approved: approved,
+			SessionID: "s", ToolCallID: "c", Kind: fact.SubmitApproval, Approved: approved,
 		})
 		require.NoError(t, err)
 		_, err = second.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -71,7 +72,7 @@ func (m *costly) Generate(ctx context.Context, req model.Request, emit func(mode
 }
 
 func used(turn scripted.Turn, prompt, completion int64) scripted.Turn {
-	turn.Usage = eventlog.TokenUsage{Prompt: prompt, Completion: completion, Total: prompt + completion}
+	turn.Usage = fact.TokenUsage{Prompt: prompt, Completion: completion, Total: prompt + completion}
 	return turn
 }
 
@@ -114,7 +115,7 @@ func TestUsageOfATree(t *testing.T) {
 	require.NoError(t, err)
 	clock.add(90 * time.Second)
 	_, err = g.loop.Submit(ctx, engine.Submission{
-		SessionID: "s", ToolCallID: "q", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+		SessionID: "s", ToolCallID: "q", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 	})
 	require.NoError(t, err)
 	clock.add(time.Hour) // between the answer and the resume nobody waits
@@ -179,16 +180,16 @@ func sumsOfEntries(t *testing.T, loop *engine.Loop, sum projector.Rollup) {
 		ids[e.ID] = true
 		switch e.Kind {
 		case projector.UsageTokens:
-			require.Equal(t, eventlog.UsageAgent, e.Source)
+			require.Equal(t, fact.UsageAgent, e.Source)
 			total += e.Tokens.Total
 		case projector.UsageTool, projector.UsageSubAgent:
-			require.Equal(t, e.SourceName == "subagent__helper", e.Source == eventlog.UsageSubAgent)
+			require.Equal(t, e.SourceName == "subagent__helper", e.Source == fact.UsageSubAgent)
 			calls++
 		case projector.UsageCustom:
 			switch e.SourceType {
 			case "pages":
 				pages += *e.Amount
-			case eventlog.ClientToolWait:
+			case fact.ClientToolWait:
 				require.Equal(t, "ask", e.SourceName)
 				waits += *e.Amount
 			}
@@ -205,7 +206,7 @@ func TestWhatUsageAToolMayRecord(t *testing.T) {
 	var kept *agentloop.Call
 	tool := agentloop.NewTool("t", "", func(ctx context.Context, c *agentloop.Call, _ struct{}) (string, error) {
 		kept = c
-		errs <- c.RecordUsage(ctx, eventlog.ClientToolWait, 1)
+		errs <- c.RecordUsage(ctx, fact.ClientToolWait, 1)
 		errs <- c.RecordUsage(ctx, "", 1)
 		return "", nil
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/verify"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -75,9 +76,9 @@ func recorded(t *testing.T) eventlog.Log {
 		_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
 		require.NoError(t, err)
 	}
-	submit(engine.Submission{ToolCallID: "call-pay", Kind: eventlog.SubmitApproval, Approved: true})
+	submit(engine.Submission{ToolCallID: "call-pay", Kind: fact.SubmitApproval, Approved: true})
 	g.comes("s", waits("call-ask"))
-	submit(engine.Submission{ToolCallID: "call-ask", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`{"n":1}`)})
+	submit(engine.Submission{ToolCallID: "call-ask", Kind: fact.SubmitClientResult, Result: json.RawMessage(`{"n":1}`)})
 	require.Equal(t, projector.SessionCompleted, g.ended("s").Status)
 	return g.log
 }
@@ -183,7 +184,7 @@ func TestVerifyAsksNobody(t *testing.T) {
 	})
 	boss.Model, kid.Model = nobody, nobody
 	boss.SystemPrompt = "Another one."
-	boss.Recall = recallFunc(func(context.Context, agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+	boss.Recall = recallFunc(func(context.Context, agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 		panic("the recaller was asked")
 	})
 	for i := range boss.Tools {

@@ -24,13 +24,14 @@ import (
 	"github.com/helixd/helixd/agentloop/verify"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
 
 var (
 	root  = workspace.Session{Root: "s", ID: "s"}
-	shell = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceShell}
+	shell = []fact.WorkspaceCapability{fact.WorkspaceFS, fact.WorkspaceShell}
 )
 
 // coder is an agent with a workspace that makes calls, one step each, and says
@@ -85,7 +86,7 @@ func toolResults(s *projector.Tree) map[string]string {
 // and when it gets new agents.
 func TestAWorkspaceThatNobodyMakesIsRefused(t *testing.T) {
 	s := newShelf()
-	s.offer = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
+	s.offer = []fact.WorkspaceCapability{fact.WorkspaceFS}
 	agent := func(w agentloop.Workspace) agentloop.Agent {
 		return agentloop.Agent{Name: "coder", Model: script(scripted.Turn{Text: "Done."}), Workspace: &w}
 	}
@@ -99,7 +100,7 @@ func TestAWorkspaceThatNobodyMakesIsRefused(t *testing.T) {
 	}{
 		{"no such kind", agentloop.Workspace{Provider: "moon"}, `WORKSPACE_WIRING: agent coder: there is no provider "moon" of workspaces; there are: shelf`},
 		{"not offered", agentloop.Workspace{Provider: "shelf", Capabilities: shell}, "agent coder: the provider shelf of workspaces does not offer shell"},
-		{"unknown", agentloop.Workspace{Provider: "shelf", Capabilities: []eventlog.WorkspaceCapability{"gpu"}}, "workspace.capabilities[0]: must be fs, shell, code or snapshot"},
+		{"unknown", agentloop.Workspace{Provider: "shelf", Capabilities: []fact.WorkspaceCapability{"gpu"}}, "workspace.capabilities[0]: must be fs, shell, code or snapshot"},
 		{"bad name", agentloop.Workspace{Provider: "shelf", Name: "a b"}, "workspace.name: the name must match"},
 		{"no provider", agentloop.Workspace{}, "workspace.provider: must not be empty"},
 		{"approval of nothing", agentloop.Workspace{Provider: "shelf", Approve: []string{"run"}}, "workspace.approve[0]: is no operation of its capabilities"},
@@ -389,7 +390,7 @@ func TestAForkOfARunThatWaitsHasItsFiles(t *testing.T) {
 	require.EqualValues(t, 1, s.adopted.Load(), "a fork that is there is not made again")
 	_, err := g.loop.Admin.Erase(t.Context(), "s")
 	require.NoError(t, err)
-	_, err = g.loop.Submit(t.Context(), engine.Submission{SessionID: "f", ToolCallID: "b", Kind: eventlog.SubmitClientResult, Result: json.RawMessage("1")})
+	_, err = g.loop.Submit(t.Context(), engine.Submission{SessionID: "f", ToolCallID: "b", Kind: fact.SubmitClientResult, Result: json.RawMessage("1")})
 	require.NoError(t, err)
 	_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "f"})
 	require.NoError(t, err)

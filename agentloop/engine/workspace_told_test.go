@@ -16,7 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace/local"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -64,7 +64,7 @@ func TestLostFilesAreToldOnce(t *testing.T) {
 			require.Eventually(t, func() bool { return !g.loop.Live("s") && stateOf(t, log, "s").Waits() }, time.Minute, time.Millisecond)
 			_, err := s.Remove(t.Context(), "s")
 			require.NoError(t, err)
-			_, err = g.loop.Submit(t.Context(), engine.Submission{SessionID: "s", ToolCallID: "b", Kind: eventlog.SubmitClientResult, Result: json.RawMessage("1")})
+			_, err = g.loop.Submit(t.Context(), engine.Submission{SessionID: "s", ToolCallID: "b", Kind: fact.SubmitClientResult, Result: json.RawMessage("1")})
 			require.NoError(t, err)
 			_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
 			require.NoError(t, err)
@@ -248,7 +248,7 @@ func TestFilesWithoutSnapshots(t *testing.T) {
 
 	h, err := g.loop.Handle(t.Context(), "s")
 	require.NoError(t, err)
-	h, err = h.Resume(t.Context(), engine.ResumeRequest{Mode: eventlog.ModeFromCheckpoint, CheckpointID: first})
+	h, err = h.Resume(t.Context(), engine.ResumeRequest{Mode: fact.ModeFromCheckpoint, CheckpointID: first})
 	require.NoError(t, err)
 	_, err = h.Result(t.Context())
 	require.NoError(t, err)

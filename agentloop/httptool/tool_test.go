@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/agentloop/httptool"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -190,8 +191,8 @@ func causeOf(t *testing.T, log *memory.Log) (cause string) {
 	for r, err := range log.Read(t.Context(), "s", 0, 0) {
 		require.NoError(t, err)
 		require.NotContains(t, string(r.Payload), "hunter2")
-		if r.Type == (*eventlog.ToolResult)(nil).Type() {
-			var f eventlog.ToolResult
+		if r.Type == (*fact.ToolResult)(nil).Type() {
+			var f fact.ToolResult
 			require.NoError(t, json.Unmarshal(r.Payload, &f))
 			cause = f.Cause
 		}

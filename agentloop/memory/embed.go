@@ -10,7 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/upstream"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -38,7 +38,7 @@ const (
 )
 
 // embed asks the embedder and checks what it says. Vectors have unit length.
-func (m *Manager) embed(ctx context.Context, timeout time.Duration, of string, texts ...string) (vectors []eventlog.Vector, err error) {
+func (m *Manager) embed(ctx context.Context, timeout time.Duration, of string, texts ...string) (vectors []fact.Vector, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer func() { m.opts.Metrics.embedded(of, len(texts), err) }()
@@ -49,7 +49,7 @@ func (m *Manager) embed(ctx context.Context, timeout time.Duration, of string, t
 	if len(raw) != len(texts) {
 		return nil, fmt.Errorf("memory: the embedder gave %d vectors for %d texts", len(raw), len(texts))
 	}
-	vectors = make([]eventlog.Vector, len(raw))
+	vectors = make([]fact.Vector, len(raw))
 	for i, v := range raw {
 		if vectors[i], err = unit(v); err != nil {
 			return nil, err
@@ -70,19 +70,19 @@ func callEmbedder(ctx context.Context, e Embedder, texts []string) (_ [][]float3
 }
 
 // unit returns the vector of length 1 that points where v does.
-func unit(v []float32) (eventlog.Vector, error) {
+func unit(v []float32) (fact.Vector, error) {
 	var squares float64
 	for _, x := range v {
 		squares += float64(x) * float64(x)
 	}
 	length := math.Sqrt(squares)
 	switch {
-	case len(v) > eventlog.MaxDimensions:
-		return nil, fmt.Errorf("memory: the embedder gave %d dimensions, more than %d", len(v), eventlog.MaxDimensions)
+	case len(v) > fact.MaxDimensions:
+		return nil, fmt.Errorf("memory: the embedder gave %d dimensions, more than %d", len(v), fact.MaxDimensions)
 	case length == 0 || math.IsNaN(length) || math.IsInf(length, 0):
 		return nil, errors.New("memory: the embedder gave a vector without a direction")
 	}
-	u := make(eventlog.Vector, len(v))
+	u := make(fact.Vector, len(v))
 	for i, x := range v {
 		u[i] = float32(float64(x) / length)
 	}
@@ -132,10 +132,10 @@ func (m *Manager) embedOne(ctx context.Context, memory readmodel.Memory) error {
 }
 
 // store writes vectors of memories of one scope.
-func (m *Manager) store(ctx context.Context, memories []readmodel.Memory, vectors []eventlog.Vector) error {
-	log, facts := memories[0].Scope.LogID(), make([]eventlog.Fact, len(memories))
+func (m *Manager) store(ctx context.Context, memories []readmodel.Memory, vectors []fact.Vector) error {
+	log, facts := memories[0].Scope.LogID(), make([]fact.Fact, len(memories))
 	for i, memory := range memories {
-		facts[i] = &eventlog.MemoryEmbedded{MemoryID: memory.ID, Model: m.model(), Vector: vectors[i], FactBase: m.base(log)}
+		facts[i] = &fact.MemoryEmbedded{MemoryID: memory.ID, Model: m.model(), Vector: vectors[i], Base: m.base(log)}
 	}
 	return m.update(ctx, log, memories[0].Sequence, facts...)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/memory/embedder/local"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -117,26 +118,26 @@ func (x *index) all(ctx context.Context, log string) (rows []row, fresh readmode
 		if err != nil {
 			break
 		}
-		fact, err := r.Fact()
+		f, err := r.Fact()
 		if err != nil {
 			continue
 		}
 		at := func(id string) int {
 			return slices.IndexFunc(rows, func(r row) bool { return r.ID == id })
 		}
-		switch f := fact.(type) {
-		case *eventlog.MemorySaved:
+		switch f := f.(type) {
+		case *fact.MemorySaved:
 			if at(f.MemoryID) < 0 {
 				rows = append(rows, row{vectors: vectors{}, Memory: readmodel.Memory{
 					ID: f.MemoryID, Scope: scope, Content: f.Content, Tags: f.Tags, Metadata: f.Metadata, Source: f.Source,
 					CreatedAt: f.Timestamp, Sequence: r.Sequence,
 				}})
 			}
-		case *eventlog.MemoryEmbedded:
+		case *fact.MemoryEmbedded:
 			if i := at(f.MemoryID); i >= 0 {
 				rows[i].vectors[f.Model] = f.Vector
 			}
-		case *eventlog.MemoryForgotten:
+		case *fact.MemoryForgotten:
 			if i := at(f.MemoryID); i >= 0 {
 				rows[i].forgotten = true
 			}

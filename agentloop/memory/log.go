@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -58,11 +59,11 @@ func (m *Manager) forgottenSince(ctx context.Context, log string, known uint64) 
 		if same = same || r.Sequence == known; !same {
 			break
 		}
-		if r.Type != (*eventlog.MemoryForgotten)(nil).Type() { // a vector is long
+		if r.Type != (*fact.MemoryForgotten)(nil).Type() { // a vector is long
 			continue
 		}
-		if fact, err := r.Fact(); err == nil {
-			forgotten[fact.(*eventlog.MemoryForgotten).MemoryID] = true
+		if f, err := r.Fact(); err == nil {
+			forgotten[f.(*fact.MemoryForgotten).MemoryID] = true
 		}
 	}
 	if !same {
@@ -72,7 +73,7 @@ func (m *Manager) forgottenSince(ctx context.Context, log string, known uint64) 
 }
 
 // vectorType is of what takes most of the room in a log.
-var vectorType = (*eventlog.MemoryEmbedded)(nil).Type()
+var vectorType = (*fact.MemoryEmbedded)(nil).Type()
 
 // fromLog returns what the records of a scope after one of them say of a memory,
 // and the log's head, 0 if there is no log. Errors: readmodel.ErrNoMemory and
@@ -90,20 +91,20 @@ func (m *Manager) fromLog(ctx context.Context, scope eventlog.MemoryScope, id st
 		if r.Type == vectorType && memory.ID == "" {
 			continue // another one's
 		}
-		fact, err := r.Fact()
+		f, err := r.Fact()
 		if err != nil {
 			continue // as the index does
 		}
-		switch f := fact.(type) {
-		case *eventlog.MemorySaved:
+		switch f := f.(type) {
+		case *fact.MemorySaved:
 			if f.MemoryID == id && memory.ID == "" {
 				memory = memoryOf(scope, f, r.Sequence)
 			}
-		case *eventlog.MemoryEmbedded:
+		case *fact.MemoryEmbedded:
 			if f.MemoryID == id && f.Model == m.model() {
 				memory.EmbeddingStatus = readmodel.EmbeddingComplete
 			}
-		case *eventlog.MemoryForgotten:
+		case *fact.MemoryForgotten:
 			forgotten = forgotten || f.MemoryID == id
 		}
 	}
@@ -119,7 +120,7 @@ func (m *Manager) fromLog(ctx context.Context, scope eventlog.MemoryScope, id st
 // update appends facts about memories of a log, in which saved is the sequence
 // of one of them. A log that was erased since, and perhaps restarted, is left
 // alone. Errors: readmodel.ErrNoMemory for such a log; the log's.
-func (m *Manager) update(ctx context.Context, log string, saved uint64, facts ...eventlog.Fact) error {
+func (m *Manager) update(ctx context.Context, log string, saved uint64, facts ...fact.Fact) error {
 	entries := make([]eventlog.Entry, len(facts))
 	for i, f := range facts {
 		var err error

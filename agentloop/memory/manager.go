@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -110,7 +111,7 @@ func (m *Manager) Forget(ctx context.Context, scope eventlog.MemoryScope, id str
 	if err != nil {
 		return err
 	}
-	return m.update(ctx, scope.LogID(), memory.Sequence, &eventlog.MemoryForgotten{MemoryID: id, FactBase: m.base(scope.LogID())})
+	return m.update(ctx, scope.LogID(), memory.Sequence, &fact.MemoryForgotten{MemoryID: id, Base: m.base(scope.LogID())})
 }
 
 // Erase removes every byte of a scope's memories, as [eventlog.Log.Erase] does
@@ -123,8 +124,8 @@ func (m *Manager) Erase(ctx context.Context, scope eventlog.MemoryScope) (eventl
 	return m.opts.Log.Erase(ctx, scope.LogID())
 }
 
-func (m *Manager) base(log string) eventlog.FactBase {
-	return eventlog.FactBase{SessionID: log, Timestamp: m.opts.Now().UnixMilli()}
+func (m *Manager) base(log string) fact.Base {
+	return fact.Base{SessionID: log, Timestamp: m.opts.Now().UnixMilli()}
 }
 
 func invalid(field, reason string) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/readmodel/words"
 )
@@ -49,7 +50,7 @@ func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.SessionInfo) (eventlog.M
 //
 // Errors: those of the index and, if that lags, of the log;
 // readmodel.ErrUnavailable also if nothing is found while it is made again.
-func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Policy) ([]eventlog.RecalledMemory, error) {
+func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Policy) ([]fact.RecalledMemory, error) {
 	scope, err := scopeOf(p.Scope, req.SessionInfo)
 	switch {
 	case errors.Is(err, errNoUser):
@@ -66,13 +67,13 @@ func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Pol
 		return nil, err
 	}
 	topic := words.TopicOf(question)
-	var recalled []eventlog.RecalledMemory
+	var recalled []fact.RecalledMemory
 	for _, c := range candidates {
 		if len(recalled) == min(p.Recall, MaxHits) {
 			break
 		}
 		if c.near || topic.In(c.Content+" "+strings.Join(c.Tags, " ")) {
-			recalled = append(recalled, eventlog.RecalledMemory{MemoryID: c.ID, Content: c.Content, Score: c.Score})
+			recalled = append(recalled, fact.RecalledMemory{MemoryID: c.ID, Content: c.Content, Score: c.Score})
 		}
 	}
 	if len(recalled) == 0 && found.Fresh.Rebuilding {
@@ -92,7 +93,7 @@ type recaller struct {
 	p Policy
 }
 
-func (r recaller) Recall(ctx context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+func (r recaller) Recall(ctx context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 	found, err := r.m.Recall(ctx, req, r.p)
 	return found, plain(err)
 }

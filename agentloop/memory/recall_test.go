@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/logtest"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -26,7 +27,7 @@ func recall(t *testing.T, m *memory.Manager, w agentloop.SessionInfo, p memory.P
 		require.NotEmpty(t, r.MemoryID)
 		require.Greater(t, r.Score, 0.0)
 	}
-	return contentsOf(recalled, func(r eventlog.RecalledMemory) string { return r.Content })
+	return contentsOf(recalled, func(r fact.RecalledMemory) string { return r.Content })
 }
 
 func TestRecall(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -20,10 +21,10 @@ type Draft struct {
 	// Key names the memory within its scope, for good: what is saved under a
 	// key that was used before changes nothing. Empty: it is a new memory.
 	Key      string
-	Content  string                 // at most eventlog.MaxMemory bytes, not blank
-	Tags     []string               // at most eventlog.MaxMemoryTags
-	Metadata json.RawMessage        // an object of at most eventlog.MaxMemoryMetadata bytes, or nil
-	Source   *eventlog.MemorySource // nil: outside of a session
+	Content  string             // at most fact.MaxMemory bytes, not blank
+	Tags     []string           // at most fact.MaxMemoryTags
+	Metadata json.RawMessage    // an object of at most fact.MaxMemoryMetadata bytes, or nil
+	Source   *fact.MemorySource // nil: outside of a session
 }
 
 // Save saves a memory; when it returns, that is as durable as the log. A draft
@@ -43,14 +44,14 @@ func (m *Manager) Save(ctx context.Context, d Draft) (readmodel.Memory, error) {
 		return readmodel.Memory{}, invalid("content", "must not be empty")
 	}
 	log := d.Scope.LogID()
-	fact := &eventlog.MemorySaved{
-		MemoryID: m.idOf(d), Content: d.Content, Tags: d.Tags, Metadata: d.Metadata, Source: d.Source, FactBase: m.base(log),
+	saved := &fact.MemorySaved{
+		MemoryID: m.idOf(d), Content: d.Content, Tags: d.Tags, Metadata: d.Metadata, Source: d.Source, Base: m.base(log),
 	}
-	entry, err := eventlog.NewFact(log, fact, eventlog.Labels{})
+	entry, err := eventlog.NewFact(log, saved, eventlog.Labels{})
 	if err != nil {
 		return readmodel.Memory{}, err
 	}
-	memory, err := m.append(ctx, d, fact, entry)
+	memory, err := m.append(ctx, d, saved, entry)
 	if d.Scope.Kind == eventlog.MemoryOfSession && (err == nil || errors.Is(err, eventlog.ErrOutcomeUnknown)) {
 		err = cmp.Or(m.undoIfGone(ctx, d.Scope), err)
 	}
@@ -74,7 +75,7 @@ func (m *Manager) idOf(d Draft) string {
 // append writes a memory exactly once, unless its key is known. The log's head
 // is read before the key is looked up, so that a save of the same memory at
 // the same time is either found or conflicts; then only what came after that head is looked at.
-func (m *Manager) append(ctx context.Context, d Draft, f *eventlog.MemorySaved, entry eventlog.Entry) (readmodel.Memory, error) {
+func (m *Manager) append(ctx context.Context, d Draft, f *fact.MemorySaved, entry eventlog.Entry) (readmodel.Memory, error) {
 	log := d.Scope.LogID()
 	head, err := m.opts.Log.Head(ctx, log)
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
@@ -133,7 +134,7 @@ func (m *Manager) undoIfGone(ctx context.Context, scope eventlog.MemoryScope) er
 	return cmp.Or(failed, err) // that there is nothing to erase says the same
 }
 
-func memoryOf(scope eventlog.MemoryScope, f *eventlog.MemorySaved, sequence uint64) readmodel.Memory {
+func memoryOf(scope eventlog.MemoryScope, f *fact.MemorySaved, sequence uint64) readmodel.Memory {
 	return readmodel.Memory{
 		ID: f.MemoryID, Scope: scope, Content: f.Content, Tags: f.Tags, Metadata: f.Metadata, Source: f.Source,
 		CreatedAt: f.Timestamp, Sequence: sequence, EmbeddingStatus: readmodel.EmbeddingPending,

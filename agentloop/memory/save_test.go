@@ -17,6 +17,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/logtest"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -29,12 +30,12 @@ func TestASavedMemoryIsFoundAtOnce(t *testing.T) {
 	})
 	saved, err := m.Save(t.Context(), memory.Draft{
 		Scope: ada, Content: "Ada is allergic to peanuts.", Tags: []string{"health"}, Metadata: object(`{"by":"a form"}`),
-		Source: &eventlog.MemorySource{SessionID: "s", AgentType: "a"},
+		Source: &fact.MemorySource{SessionID: "s", AgentType: "a"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, readmodel.Memory{
 		ID: "id-1", Scope: ada, Content: "Ada is allergic to peanuts.", Tags: []string{"health"}, Metadata: object(`{"by":"a form"}`),
-		Source: &eventlog.MemorySource{SessionID: "s", AgentType: "a"}, CreatedAt: 1_000, Sequence: 1,
+		Source: &fact.MemorySource{SessionID: "s", AgentType: "a"}, CreatedAt: 1_000, Sequence: 1,
 		EmbeddingStatus: readmodel.EmbeddingComplete,
 	}, saved)
 	found := search(t, m, "Which allergies are there? Peanuts?")
@@ -313,12 +314,12 @@ func TestWhatCannotBeSaved(t *testing.T) {
 		"a strange one":  {memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "a\nb"}, Content: "x"}, "id must not hold control characters"},
 		"nothing":        {memory.Draft{Scope: ada}, "content must not be empty"},
 		"blank":          {memory.Draft{Scope: ada, Content: " \n"}, "content must not be empty"},
-		"too much":       {memory.Draft{Scope: ada, Content: strings.Repeat("x", eventlog.MaxMemory+1)}, "memory_saved: content must be at most 16384 bytes, not 16385"},
+		"too much":       {memory.Draft{Scope: ada, Content: strings.Repeat("x", fact.MaxMemory+1)}, "memory_saved: content must be at most 16384 bytes, not 16385"},
 		"no text":        {memory.Draft{Scope: ada, Content: "\xff"}, "memory_saved: content must be valid UTF-8"},
-		"too many tags":  {memory.Draft{Scope: ada, Content: "x", Tags: strings.Fields(strings.Repeat("t ", eventlog.MaxMemoryTags+1))}, "memory_saved: tags must be at most 32"},
+		"too many tags":  {memory.Draft{Scope: ada, Content: "x", Tags: strings.Fields(strings.Repeat("t ", fact.MaxMemoryTags+1))}, "memory_saved: tags must be at most 32"},
 		"an empty tag":   {memory.Draft{Scope: ada, Content: "x", Tags: []string{""}}, "memory_saved: tags[0] must not be empty"},
 		"metadata, list": {memory.Draft{Scope: ada, Content: "x", Metadata: object(`[]`)}, "memory_saved: metadata must be an object"},
-		"metadata, much": {memory.Draft{Scope: ada, Content: "x", Metadata: object(`{"k":"` + strings.Repeat("x", eventlog.MaxMemoryMetadata-7) + `"}`)}, "memory_saved: metadata must be at most 16384 bytes, not 16385"},
+		"metadata, much": {memory.Draft{Scope: ada, Content: "x", Metadata: object(`{"k":"` + strings.Repeat("x", fact.MaxMemoryMetadata-7) + `"}`)}, "memory_saved: metadata must be at most 16384 bytes, not 16385"},
 	} {
 		_, err := m.Save(t.Context(), c.draft)
 		var invalid *eventlog.ValidationError
@@ -328,7 +329,7 @@ func TestWhatCannotBeSaved(t *testing.T) {
 	for range log.Sessions(t.Context()) {
 		require.Fail(t, "something was written")
 	}
-	saved, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: strings.Repeat("x", eventlog.MaxMemory)})
+	saved, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: strings.Repeat("x", fact.MaxMemory)})
 	require.NoError(t, err)
 	require.Equal(t, readmodel.EmbeddingComplete, saved.EmbeddingStatus)
 	long := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: strings.Repeat("u", eventlog.MaxID)}
@@ -471,7 +472,7 @@ func TestAnEmbedderThatHangs(t *testing.T) {
 type silent struct{ eventlog.Log }
 
 func (l silent) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
-	if entries[0].Type == (*eventlog.MemoryEmbedded)(nil).Type() {
+	if entries[0].Type == (*fact.MemoryEmbedded)(nil).Type() {
 		<-ctx.Done()
 		return 0, eventlog.ErrOutcomeUnknown
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -59,7 +60,7 @@ func (m *Manager) saveTool(p Policy) agentloop.Tool {
 			}
 			d := Draft{
 				Scope: scope, Key: c.IdempotencyKey, Content: in.Content, Tags: in.Tags,
-				Source: &eventlog.MemorySource{SessionID: c.SessionID, AgentType: c.AgentType, RunID: c.RunID, ToolCallID: c.ID},
+				Source: &fact.MemorySource{SessionID: c.SessionID, AgentType: c.AgentType, RunID: c.RunID, ToolCallID: c.ID},
 			}
 			memory, err := m.saveWhenTaken(ctx, d)
 			if errors.Is(err, readmodel.ErrForgotten) { // since the same call was made before

@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -107,7 +108,7 @@ func TestAnAgentRemembersAUser(t *testing.T) {
 	require.Len(t, listed.Value.Items, 1)
 	kept := listed.Value.Items[0]
 	require.Equal(t, []string{"pets"}, kept.Tags)
-	require.Equal(t, &eventlog.MemorySource{SessionID: "one", AgentType: "friend", RunID: first.Runs[0].RunID, ToolCallID: "c1"}, kept.Source)
+	require.Equal(t, &fact.MemorySource{SessionID: "one", AgentType: "friend", RunID: first.Runs[0].RunID, ToolCallID: "c1"}, kept.Source)
 	require.JSONEq(t, `{"memoryId":"`+kept.ID+`"}`, string(results(first)["c1"].Result))
 
 	second := converse(t, log, m, p, "two", "ada", "What is my dog called?", call("c1", memory.SearchTool, `{"query":"dog"}`))

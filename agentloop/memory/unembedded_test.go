@@ -22,6 +22,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory/embedder/local"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -279,7 +280,7 @@ func TestVectorsAreChecked(t *testing.T) {
 	nan /= nan
 	for name, said := range map[string]saying{
 		"none": {}, "too many": {{1}, {1}}, "empty": {{}}, "zero": {{0, 0}}, "not a number": {{nan}},
-		"too long": {make([]float32, eventlog.MaxDimensions+1)},
+		"too long": {make([]float32, fact.MaxDimensions+1)},
 	} {
 		log := logmemory.New()
 		m := newManager(t, memory.Options{Log: log, Embedder: said})
@@ -292,6 +293,6 @@ func TestVectorsAreChecked(t *testing.T) {
 		require.NoError(t, err)
 		f, err := r.Fact()
 		require.NoError(t, err)
-		require.Equal(t, eventlog.Vector{0.6, -0.8}, f.(*eventlog.MemoryEmbedded).Vector, "of unit length")
+		require.Equal(t, fact.Vector{0.6, -0.8}, f.(*fact.MemoryEmbedded).Vector, "of unit length")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // echo is a model of one's own: it streams its answer while it has it, and
@@ -19,7 +19,7 @@ func (echo) Generate(_ context.Context, req model.Request, emit func(model.Event
 			return model.Answer{}, err
 		}
 	}
-	return model.Answer{Model: "echo", StopReason: eventlog.StopEndTurn}, nil
+	return model.Answer{Model: "echo", StopReason: fact.StopEndTurn}, nil
 }
 
 func ExampleModel() {

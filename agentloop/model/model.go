@@ -11,7 +11,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Model makes calls to a language model.
@@ -34,12 +34,12 @@ type Request struct {
 type Message struct {
 	Role Role
 
-	Content string                 // user, tool
-	Files   []eventlog.MessageFile // user
+	Content string             // user, tool
+	Files   []fact.MessageFile // user
 
 	// Parts are the assistant's answer in its order, as it was recorded; it
 	// may have none. They are shared and must not be changed.
-	Parts []eventlog.TurnPart
+	Parts []fact.TurnPart
 
 	ToolCallID string // tool: the call that Content answers
 	ToolName   string // tool
@@ -127,8 +127,8 @@ func (ToolCallEnd) event()    {}
 // events' concatenation.
 type Answer struct {
 	Model      string // as the provider names it
-	StopReason eventlog.StopReason
-	Usage      eventlog.TokenUsage
+	StopReason fact.StopReason
+	Usage      fact.TokenUsage
 }
 
 // Error is a classified failure of a call. The part of its code before the first underscore is

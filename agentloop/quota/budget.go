@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Reservation is what a model call may spend of its tenant's day. A nil one is of a
@@ -27,7 +27,7 @@ func (q *Quota) Daily(tenant string) bool { return q.Of(tenant).daily() && q.day
 // over their estimates, more than its limit.
 //
 // Errors: *Exceeded; what Days returns; what the context ended with.
-func (q *Quota) Reserve(ctx context.Context, tenant, session, call, model string, estimate eventlog.TokenUsage) (*Reservation, error) {
+func (q *Quota) Reserve(ctx context.Context, tenant, session, call, model string, estimate fact.TokenUsage) (*Reservation, error) {
 	if !q.Daily(tenant) {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func (q *Quota) Reserve(ctx context.Context, tenant, session, call, model string
 // Settle replaces the reservation with what the call has used. model is as the
 // provider names it; if that has no price, the price of the model that was reserved for
 // counts. It can be repeated. Errors: as [Quota.Reserve], but for *Exceeded.
-func (r *Reservation) Settle(ctx context.Context, model string, used eventlog.TokenUsage) error {
+func (r *Reservation) Settle(ctx context.Context, model string, used fact.TokenUsage) error {
 	if r == nil {
 		return nil
 	}
@@ -54,14 +54,14 @@ func (r *Reservation) Settle(ctx context.Context, model string, used eventlog.To
 	})
 }
 
-func (r *Reservation) spent(model string, u eventlog.TokenUsage) Spent {
+func (r *Reservation) spent(model string, u fact.TokenUsage) Spent {
 	u.Prompt, u.Completion = max(u.Prompt, 0), max(u.Completion, 0)
 	return Spent{u.Prompt + u.Completion, max(r.of.Cost(u, model, r.model), 0)}
 }
 
 // Cost returns what tokens cost in USD, by the price of the first of the models that
 // has one, 0 if none has.
-func (q *Quota) Cost(u eventlog.TokenUsage, models ...string) float64 {
+func (q *Quota) Cost(u fact.TokenUsage, models ...string) float64 {
 	if q == nil {
 		return 0
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/quota"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-func of(tokens int64) eventlog.TokenUsage {
-	return eventlog.TokenUsage{Prompt: tokens / 2, Completion: tokens - tokens/2}
+func of(tokens int64) fact.TokenUsage {
+	return fact.TokenUsage{Prompt: tokens / 2, Completion: tokens - tokens/2}
 }
 
 // daily are limits of the tenant red.
@@ -176,6 +176,6 @@ func TestLabels(t *testing.T) {
 	require.Equal(t, "tenant-099", q.Label("tenant-099"))
 	require.Equal(t, "other", q.Label("tenant-100"))
 	q = daily(quota.Limits{}, nil)
-	require.InDelta(t, 4.0, q.Cost(eventlog.TokenUsage{Prompt: 1, Completion: 1}, "unknown", "m"), 0)
+	require.InDelta(t, 4.0, q.Cost(fact.TokenUsage{Prompt: 1, Completion: 1}, "unknown", "m"), 0)
 	require.Zero(t, q.Cost(of(2), "unknown"))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -36,7 +37,7 @@ func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chu
 			v.modelCall(r, s, *c.StepID, c.Step)
 		}
 	case *eventlog.ToolStart:
-		if call := openCall(s, r.Call); call != nil && (call.Pending == nil || call.Pending.Kind != eventlog.PendingClient) {
+		if call := openCall(s, r.Call); call != nil && (call.Pending == nil || call.Pending.Kind != fact.PendingClient) {
 			v.call(r, s, call, routeOfName(c.ToolName), "")
 			if strings.HasPrefix(c.ToolName, agentloop.CompanionPrefix) {
 				v.companion = r.Call
@@ -71,21 +72,21 @@ func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chu
 	return false
 }
 
-func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact) (appended bool) {
+func (v *verifier) fact(r eventlog.Record, s *projector.Session, f fact.Fact) (appended bool) {
 	about := func(e decide.Effect) bool { return e.About() == s.SessionID }
 	today := func() string { return v.today(s, "") }
 	switch f := f.(type) {
-	case *eventlog.ModelFailed:
+	case *fact.ModelFailed:
 		v.modelEnded(r, s, f.StepID, f.Step)
-	case *eventlog.ModelTurn:
+	case *fact.ModelTurn:
 		v.modelEnded(r, s, f.StepID, f.Step)
-	case *eventlog.MemoryRecalled:
+	case *fact.MemoryRecalled:
 		v.recalled(r, s, f)
-	case *eventlog.CallSuspended:
+	case *fact.CallSuspended:
 		return v.suspended(r, s, f)
-	case *eventlog.ToolResult:
+	case *fact.ToolResult:
 		return v.result(r, s, f)
-	case *eventlog.UserMessage:
+	case *fact.UserMessage:
 		if !decide.OwnMessage(f.Metadata) {
 			return false
 		}
@@ -95,14 +96,14 @@ func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact
 		})
 		v.judge(r, s, "", same, tells(f.Content), today)
 		return true
-	case *eventlog.RunRequested:
-		if s == &v.tree.Session || f.Mode != eventlog.ModeContinue {
+	case *fact.RunRequested:
+		if s == &v.tree.Session || f.Mode != fact.ModeContinue {
 			return false
 		}
 		same := v.wanted(func(e decide.Effect) bool { _, ok := e.(decide.ResumeChild); return ok && about(e) })
 		v.judge(r, s, "", same, resumes, today)
 		return true
-	case *eventlog.InterruptRequested:
+	case *fact.InterruptRequested:
 		if !v.ours(r) || v.companion != "" || f.Code == agentloop.CodePoisoned {
 			return false
 		}
@@ -122,7 +123,7 @@ func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact
 		})
 		v.judge(r, s, "", same, truncates(f.Reason), today)
 		return true
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		return v.ended(r, s, f)
 	}
 	return false
@@ -130,27 +131,27 @@ func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact
 
 // ended compares how a run ends. A failure of the log itself is no
 // decision, and a stop of a run was recorded before.
-func (v *verifier) ended(r eventlog.Record, s *projector.Session, f *eventlog.RunEnded) bool {
+func (v *verifier) ended(r eventlog.Record, s *projector.Session, f *fact.RunEnded) bool {
 	if f.RunID != s.Turn.RunID || v.companion != "" || f.ErrorCode == agentloop.CodeInternal {
 		return false
 	}
 	about := func(e decide.Effect) bool { return e.About() == s.SessionID }
 	same, recorded := false, phrase{}
 	switch f.Status {
-	case eventlog.RunCompleted:
+	case fact.RunCompleted:
 		structured := v.last.Agent == r.Agent && v.last.Type == (*eventlog.Output)(nil).Type()
 		recorded = completes(f.Output, structured)
 		same = v.wanted(func(e decide.Effect) bool {
 			end, ok := e.(decide.Finish)
 			return ok && about(e) && end.Structured == structured && bytes.Equal(plain(end.Output), plain(f.Output))
 		})
-	case eventlog.RunFailed:
+	case fact.RunFailed:
 		recorded = fails(f.ErrorCode, "")
 		same = v.wanted(func(e decide.Effect) bool {
 			end, ok := e.(decide.Fail)
 			return ok && about(e) && end.Code == f.ErrorCode
 		})
-	case eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
+	case fact.RunClientTool, fact.RunChildren, fact.RunStepPartial:
 		recorded = suspends(f.Status)
 		same = v.wanted(func(e decide.Effect) bool {
 			end, ok := e.(decide.Suspend)
@@ -181,7 +182,7 @@ func (v *verifier) modelEnded(r eventlog.Record, s *projector.Session, stepID st
 
 // recalled compares that an agent was reminded. It does not compare the memories: today they
 // may be others.
-func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *eventlog.MemoryRecalled) {
+func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *fact.MemoryRecalled) {
 	v.decide()
 	key := decide.Recall{Session: s.SessionID}.Key()
 	recall, ok := v.async[key].(decide.Recall)
@@ -191,7 +192,7 @@ func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *eventlog
 
 // suspended compares that a call waits for a person. A call that waits for a
 // sub-agent began before.
-func (v *verifier) suspended(r eventlog.Record, s *projector.Session, f *eventlog.CallSuspended) bool {
+func (v *verifier) suspended(r eventlog.Record, s *projector.Session, f *fact.CallSuspended) bool {
 	if f.ToolCallID == v.companion {
 		v.companion = ""
 		return false
@@ -199,9 +200,9 @@ func (v *verifier) suspended(r eventlog.Record, s *projector.Session, f *eventlo
 	call := openCall(s, f.ToolCallID)
 	switch {
 	case call == nil:
-	case f.Kind == eventlog.PendingClient:
+	case f.Kind == fact.PendingClient:
 		v.call(r, s, call, decide.RouteClient, "")
-	case f.Kind == eventlog.PendingApproval:
+	case f.Kind == fact.PendingApproval:
 		v.call(r, s, call, decide.RouteApproval, "")
 	}
 	return false
@@ -209,7 +210,7 @@ func (v *verifier) suspended(r eventlog.Record, s *projector.Session, f *eventlo
 
 // result compares the decision behind a call's result: a refusal of the call, or the
 // handling of an answer. The output of an executed tool is recorded.
-func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.ToolResult) (appended bool) {
+func (v *verifier) result(r eventlog.Record, s *projector.Session, f *fact.ToolResult) (appended bool) {
 	call := openCall(s, f.ToolCallID)
 	if f.ToolCallID == v.companion {
 		v.companion = ""
@@ -237,9 +238,9 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.T
 	case !call.Started && (f.ErrorCode == agentloop.CodeToolNotFound || f.ErrorCode == agentloop.CodeToolInput):
 		v.call(r, s, call, decide.RouteRefuse, f.ErrorCode)
 		return false
-	case p == nil, p.Kind == eventlog.PendingApproval && call.Started && call.Answer != nil && call.Answer.Approved:
+	case p == nil, p.Kind == fact.PendingApproval && call.Started && call.Answer != nil && call.Answer.Approved:
 		return false
-	case p.Kind == eventlog.PendingChild:
+	case p.Kind == fact.PendingChild:
 		v.judge(r, s, call.ID, closes || deadline != nil || running.Call.ID != "", closesChild(call.Name),
 			func() string { return v.today(s, call.ID) })
 		return closes
@@ -248,7 +249,7 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.T
 	if def := v.defs[s.AgentType]; def != nil && closes {
 		answer := call.Answer
 		if answer == nil {
-			answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
+			answer = &projector.Answer{Kind: fact.SubmitTimeout}
 		}
 		_, code, _ = decide.JudgeAnswer(def, call.Name, answer)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -99,7 +100,7 @@ func Session(ctx context.Context, records iter.Seq2[eventlog.Record, error], age
 
 // begins reports whether a record may be a session's first one.
 func begins(r eventlog.Record) bool {
-	return r.Run == "" || r.Type == (*eventlog.UserMessage)(nil).Type() || r.Type == (*eventlog.RunRequested)(nil).Type()
+	return r.Run == "" || r.Type == (*fact.UserMessage)(nil).Type() || r.Type == (*fact.RunRequested)(nil).Type()
 }
 
 // verifier compares what was decided with what would be.

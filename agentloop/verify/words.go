@@ -8,6 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -44,7 +45,7 @@ func truncates(reason eventlog.ResyncReason) phrase {
 	return phrase{"truncated", "truncate", fmt.Sprintf("unfinished records (%s)", reason)}
 }
 
-func suspends(status eventlog.RunStatus) phrase {
+func suspends(status fact.RunStatus) phrase {
 	return phrase{"suspended", "suspend", fmt.Sprintf("the run (%s)", status)}
 }
 
@@ -136,7 +137,7 @@ func (v *verifier) words(s *projector.Session, e decide.Effect) (said, call stri
 	case decide.AwaitDeadline:
 		return "would wait for the sub-agent of " + e.Call.Name, e.Call.ID
 	case decide.CloseCall:
-		if e.Call.Pending.Kind == eventlog.PendingChild {
+		if e.Call.Pending.Kind == fact.PendingChild {
 			return closesChild(e.Call.Name).would(), e.Call.ID
 		}
 		return closesCall(e.Call.Name, "").would(), e.Call.ID

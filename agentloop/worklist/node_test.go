@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
@@ -198,7 +199,7 @@ func (s *site) claimants(session string) (nodes []string) {
 		}
 		f, err := r.Fact()
 		require.NoError(s.t, err)
-		nodes = append(nodes, f.(*eventlog.RunClaimed).Node)
+		nodes = append(nodes, f.(*fact.RunClaimed).Node)
 	}
 	return nodes
 }

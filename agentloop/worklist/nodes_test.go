@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -81,7 +81,7 @@ func TestAnAnswerThroughAnyNode(t *testing.T) {
 	require.Eventually(t, func() bool { return s.listed() == 0 }, within, 10*time.Millisecond, "waiting costs nothing, not even a place on the list")
 	front := s.node("front")
 	answer, err := front.loop.Submit(t.Context(), engine.Submission{
-		SessionID: "s", ToolCallID: "c", Kind: eventlog.SubmitApproval, Approved: true,
+		SessionID: "s", ToolCallID: "c", Kind: fact.SubmitApproval, Approved: true,
 	})
 	require.NoError(t, err)
 	require.Equal(t, engine.SubmitAccepted, answer.Status)

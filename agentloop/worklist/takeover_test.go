@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
@@ -113,16 +114,16 @@ func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
 	b := s.node("b", twoSteps(false))
 	_, err := b.list.Announce(t.Context(), "teller", "never")
 	require.NoError(t, err)
-	entry := func(f eventlog.Fact) eventlog.Entry {
+	entry := func(f fact.Fact) eventlog.Entry {
 		e, err := eventlog.NewFact("s", f, eventlog.Labels{Run: "r"})
 		require.NoError(t, err)
 		return e
 	}
-	base := eventlog.FactBase{SessionID: "s", Timestamp: 1}
+	base := fact.Base{SessionID: "s", Timestamp: 1}
 	_, err = s.log.Append(t.Context(), "s", 0, []eventlog.Entry{
-		entry(&eventlog.SessionCreated{AgentType: "teller", FactBase: base}),
-		entry(&eventlog.UserMessage{Content: "go", FactBase: base}),
-		entry(&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base}),
+		entry(&fact.SessionCreated{AgentType: "teller", Base: base}),
+		entry(&fact.UserMessage{Content: "go", Base: base}),
+		entry(&fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: base}),
 	})
 	require.NoError(t, err)
 	_, err = b.list.Announce(t.Context(), "teller", "s") // after it, or a slow test would look like one that never came

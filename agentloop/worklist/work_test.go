@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
@@ -55,7 +56,7 @@ func (s *site) answeredChild(n *node) {
 	})
 	require.Eventually(s.t, func() bool { return s.listed() == 0 }, within, 10*time.Millisecond)
 	got, err := n.loop.Submit(s.t.Context(), engine.Submission{
-		SessionID: "s", ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`"here"`),
+		SessionID: "s", ToolCallID: "c", Kind: fact.SubmitClientResult, Result: json.RawMessage(`"here"`),
 	})
 	require.NoError(s.t, err)
 	require.Equal(s.t, engine.SubmitAccepted, got.Status)
@@ -162,13 +163,13 @@ func (s *site) orphan(q *worklist.Worklist, session, agent string, claims int) {
 	s.t.Helper()
 	_, err := q.Announce(s.t.Context(), agent, session)
 	require.NoError(s.t, err)
-	base := eventlog.FactBase{SessionID: session, Timestamp: 1}
-	facts := []eventlog.Fact{
-		&eventlog.SessionCreated{AgentType: agent, FactBase: base}, &eventlog.UserMessage{Content: "go", FactBase: base},
-		&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base},
+	base := fact.Base{SessionID: session, Timestamp: 1}
+	facts := []fact.Fact{
+		&fact.SessionCreated{AgentType: agent, Base: base}, &fact.UserMessage{Content: "go", Base: base},
+		&fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: base},
 	}
 	for i := range claims {
-		facts = append(facts, &eventlog.RunClaimed{RunID: "r", Node: fmt.Sprint("dead", i), Attempt: i + 1, FactBase: base})
+		facts = append(facts, &fact.RunClaimed{RunID: "r", Node: fmt.Sprint("dead", i), Attempt: i + 1, Base: base})
 	}
 	entries := make([]eventlog.Entry, len(facts))
 	for i, f := range facts {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Op is something that a model does with a workspace, by its own tool.
@@ -23,7 +23,7 @@ import (
 type Op struct {
 	Name        string
 	Description string // for the model
-	Needs       eventlog.WorkspaceCapability
+	Needs       fact.WorkspaceCapability
 	InputSchema json.RawMessage // JSON Schema of an object
 	// Edits: it writes what it has read, so that one at a time may be done.
 	Edits bool
@@ -43,26 +43,26 @@ const (
 )
 
 var ops = []Op{
-	op("read_file", eventlog.WorkspaceFS, readFile,
+	op("read_file", fact.WorkspaceFS, readFile,
 		"Read a file of the workspace. Of a long one you get a part, and the offset at which to go on."),
-	op("write_file", eventlog.WorkspaceFS, writeFile,
+	op("write_file", fact.WorkspaceFS, writeFile,
 		"Write a file of the workspace: a new one, with the folders that it needs, or in place of all that it held."),
-	op("edit_file", eventlog.WorkspaceFS, editFile,
+	op("edit_file", fact.WorkspaceFS, editFile,
 		"Replace a piece of text in a file of the workspace. The old text must be there exactly once."),
-	op("list_files", eventlog.WorkspaceFS, listFiles, "List what a folder of the workspace holds."),
-	op("delete_file", eventlog.WorkspaceFS, deleteFile, "Delete a file of the workspace, or a folder with all that it holds."),
-	op("move_file", eventlog.WorkspaceFS, moveFile, "Move or rename a file or a folder of the workspace."),
-	op("search_files", eventlog.WorkspaceFS, searchFiles, "Search the text files of the workspace, line by line, by a regular expression."),
-	op("run", eventlog.WorkspaceShell, run, "Run a command line by the shell in the workspace, and wait for it."),
-	op("run_code", eventlog.WorkspaceCode, runCode, "Run source code in the workspace, and wait for it."),
+	op("list_files", fact.WorkspaceFS, listFiles, "List what a folder of the workspace holds."),
+	op("delete_file", fact.WorkspaceFS, deleteFile, "Delete a file of the workspace, or a folder with all that it holds."),
+	op("move_file", fact.WorkspaceFS, moveFile, "Move or rename a file or a folder of the workspace."),
+	op("search_files", fact.WorkspaceFS, searchFiles, "Search the text files of the workspace, line by line, by a regular expression."),
+	op("run", fact.WorkspaceShell, run, "Run a command line by the shell in the workspace, and wait for it."),
+	op("run_code", fact.WorkspaceCode, runCode, "Run source code in the workspace, and wait for it."),
 }
 
 // Ops returns what can be done with workspaces that have the capabilities.
-func Ops(capabilities []eventlog.WorkspaceCapability) []Op {
+func Ops(capabilities []fact.WorkspaceCapability) []Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(o Op) bool { return !slices.Contains(capabilities, o.Needs) })
 }
 
-func op[In any](name string, needs eventlog.WorkspaceCapability, do func(context.Context, Workspace, In) (any, error), description string) Op {
+func op[In any](name string, needs fact.WorkspaceCapability, do func(context.Context, Workspace, In) (any, error), description string) Op {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
 		panic(fmt.Sprintf("workspace: %s: %v", name, err))
@@ -88,13 +88,13 @@ func op[In any](name string, needs eventlog.WorkspaceCapability, do func(context
 
 // offered reports whether a workspace can do something: it may have been opened
 // when the agent had another provider.
-func offered(w Workspace, c eventlog.WorkspaceCapability) bool {
+func offered(w Workspace, c fact.WorkspaceCapability) bool {
 	switch c {
-	case eventlog.WorkspaceFS:
+	case fact.WorkspaceFS:
 		return w.FS() != nil
-	case eventlog.WorkspaceShell:
+	case fact.WorkspaceShell:
 		return w.Shell() != nil
-	case eventlog.WorkspaceCode:
+	case fact.WorkspaceCode:
 		return w.Code() != nil
 	}
 	return w.Snapshots() != nil

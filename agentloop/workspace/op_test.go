@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/agentloop/workspace/local"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // desk is a workspace that is used as a model uses it.
@@ -41,7 +41,7 @@ func (d desk) put(name, content string) {
 // do returns what an operation says, as JSON, or its error.
 func (d desk) do(op, args string) string {
 	d.t.Helper()
-	for _, o := range workspace.Ops([]eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceShell}) {
+	for _, o := range workspace.Ops([]fact.WorkspaceCapability{fact.WorkspaceFS, fact.WorkspaceShell}) {
 		if o.Name != op {
 			continue
 		}
@@ -212,7 +212,7 @@ func TestASearchEndsWithItsCall(t *testing.T) {
 	d.put("a", strings.Repeat("line\n", 1000))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	for _, o := range workspace.Ops([]eventlog.WorkspaceCapability{eventlog.WorkspaceFS}) {
+	for _, o := range workspace.Ops([]fact.WorkspaceCapability{fact.WorkspaceFS}) {
 		if o.Name == "search_files" {
 			_, err := o.Do(&patience{ctx, 500, func() { cancel(stopped) }}, d.w, json.RawMessage(`{"pattern":"x"}`))
 			require.ErrorIs(t, err, stopped)
@@ -221,13 +221,13 @@ func TestASearchEndsWithItsCall(t *testing.T) {
 }
 
 func TestOnlyDeclaredCapabilitiesHaveOperations(t *testing.T) {
-	names := func(c ...eventlog.WorkspaceCapability) (all []string) {
+	names := func(c ...fact.WorkspaceCapability) (all []string) {
 		for _, o := range workspace.Ops(c) {
 			all = append(all, o.Name)
 		}
 		return all
 	}
-	require.Equal(t, []string{"read_file", "write_file", "edit_file", "list_files", "delete_file", "move_file", "search_files"}, names(eventlog.WorkspaceFS))
-	require.Equal(t, []string{"run", "run_code"}, names(eventlog.WorkspaceShell, eventlog.WorkspaceCode))
-	require.Empty(t, names(eventlog.WorkspaceSnapshot))
+	require.Equal(t, []string{"read_file", "write_file", "edit_file", "list_files", "delete_file", "move_file", "search_files"}, names(fact.WorkspaceFS))
+	require.Equal(t, []string{"run", "run_code"}, names(fact.WorkspaceShell, fact.WorkspaceCode))
+	require.Empty(t, names(fact.WorkspaceSnapshot))
 }

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Provider makes the workspaces of one kind. Its methods may be
@@ -17,7 +17,7 @@ type Provider interface {
 	// ID is the provider's kind, as configurations name it: [a-z0-9-]{1,64}.
 	ID() string
 	// Capabilities are what its workspaces can do.
-	Capabilities() []eventlog.WorkspaceCapability
+	Capabilities() []fact.WorkspaceCapability
 	// Open makes the session's workspace, or finds the one that was made for
 	// it before: a crash between Open and the record of it must not leave two.
 	// The ref is a JSON object by which Resolve finds it on any node that can

@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
@@ -96,7 +97,7 @@ func TestAnInterruptedErasureContinues(t *testing.T) {
 	log := open(t, time.Second).(*jetstream.Log)
 	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})
 	require.NoError(t, err)
-	fence, err := eventlog.NewFact("s", &eventlog.Erased{FactBase: eventlog.FactBase{SessionID: "s"}}, eventlog.Labels{})
+	fence, err := eventlog.NewFact("s", &fact.Erased{Base: fact.Base{SessionID: "s"}}, eventlog.Labels{})
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), "s", head, []eventlog.Entry{fence})
 	require.NoError(t, err)

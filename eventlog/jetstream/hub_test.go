@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
@@ -55,7 +56,7 @@ func TestFollowersShareASubscription(t *testing.T) {
 		head, err = log.Append(ctx, "s", head, []eventlog.Entry{logtest.Text("s", "x")})
 		require.NoError(t, err)
 	}
-	last := logtest.Fact("s", &eventlog.StreamResumed{FactBase: eventlog.FactBase{SessionID: "s"}})
+	last := logtest.Fact("s", &fact.StreamResumed{Base: fact.Base{SessionID: "s"}})
 	_, err = log.Append(ctx, "s", head, []eventlog.Entry{last})
 	require.NoError(t, err)
 	done.Wait()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -139,7 +140,7 @@ func TestPlainSubscription(t *testing.T) {
 	require.NoError(t, nc.Flush())
 	entries := []eventlog.Entry{
 		logtest.Text("a.b", "x"),
-		logtest.Fact("a.b", &eventlog.StreamEnd{StreamID: "a.b", Timestamp: 1}),
+		logtest.Fact("a.b", &fact.StreamEnd{StreamID: "a.b", Timestamp: 1}),
 	}
 	_, err = log.Append(t.Context(), "noise", 0, []eventlog.Entry{logtest.Text("noise", "n")})
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
@@ -161,8 +162,8 @@ func richHistory(s *diskLog) (records int) {
 		head, err := s.log.Head(ctx, session)
 		require.NoError(t, err)
 		w := eventlog.NewWriter(s.log, session, eventlog.WriterOptions{ID: id, Head: head})
-		require.NoError(t, w.Claim(ctx, &eventlog.RunClaimed{
-			RunID: "run-1", Node: "n", Attempt: 1, FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+		require.NoError(t, w.Claim(ctx, &fact.RunClaimed{
+			RunID: "run-1", Node: "n", Attempt: 1, Base: fact.Base{SessionID: session, Timestamp: 1},
 		}))
 		note(1)
 		return w
@@ -366,8 +367,8 @@ func (s *diskLog) claimed(session string) {
 		head, err := s.log.Head(s.t.Context(), session)
 		require.NoError(s.t, err)
 		w := eventlog.NewWriter(s.log, session, eventlog.WriterOptions{ID: id, Head: head})
-		require.NoError(s.t, w.Claim(s.t.Context(), &eventlog.RunClaimed{
-			RunID: "run-1", Node: "n", Attempt: 1, FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+		require.NoError(s.t, w.Claim(s.t.Context(), &fact.RunClaimed{
+			RunID: "run-1", Node: "n", Attempt: 1, Base: fact.Base{SessionID: session, Timestamp: 1},
 		}))
 		require.NoError(s.t, w.Append(s.t.Context(), logtest.Text(session, "a")))
 	}
@@ -592,7 +593,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 		},
 		"an erasure has broken off": func(s *diskLog) ([]place, []place) {
 			seal(s)
-			fence := s.appendEntries("s", logtest.Fact("s", &eventlog.Erased{FactBase: eventlog.FactBase{SessionID: "s"}}))
+			fence := s.appendEntries("s", logtest.Fact("s", &fact.Erased{Base: fact.Base{SessionID: "s"}}))
 			return nil, []place{in(eventlog.FoundErasing, fence)}
 		},
 		"an erasure waits for the replicas": func(s *diskLog) ([]place, []place) {

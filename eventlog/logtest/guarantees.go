@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/stream"
 )
 
 // The guarantees of a stream manager, on eventlog.Streams.
@@ -125,7 +127,7 @@ func concurrentWriters(t *testing.T, log eventlog.Log) {
 			require.Equal(t, last-1, at[fmt.Sprintf("%d:%d", n, i)], "a write is together")
 		}
 	}
-	chunks, err := eventlog.CollectAll(streams.AllChunks(ctx, "s"))
+	chunks, err := stream.CollectAll(streams.AllChunks(ctx, "s"))
 	require.NoError(t, err)
 	require.Len(t, chunks, len(all))
 }
@@ -193,7 +195,7 @@ func terminalStates(t *testing.T, log eventlog.Log) {
 
 	// A new turn re-activates the stream; its sequences continue.
 	_, err = put(ctx, log, "s", info.LatestSequence, []eventlog.Entry{
-		Fact("s", &eventlog.RunRequested{RunID: "run-2", Mode: eventlog.ModeStart, FactBase: base("s")}),
+		Fact("s", &fact.RunRequested{RunID: "run-2", Mode: fact.ModeStart, Base: base("s")}),
 	})
 	require.NoError(t, err)
 	_, err = w.Write(ctx, spoken("s", 1, "c"))
@@ -273,7 +275,7 @@ func truncationIsTold(t *testing.T, log eventlog.Log) {
 	late.expect(t, fmt.Sprintf("truncated at %d", head), "[run_claimed]", "[truncated]")
 	say(t, log, 1, "k")
 	late.expect(t, "k")
-	got, err := eventlog.CollectText(streams.AllChunks(ctx, "s"))
+	got, err := stream.CollectText(streams.AllChunks(ctx, "s"))
 	require.NoError(t, err)
 	require.Equal(t, "abhk", got)
 }
@@ -300,7 +302,7 @@ func rolledBackEnds(t *testing.T, log eventlog.Log) {
 
 	ended := r.Sequence()
 	_, err := put(ctx, log, "s", ended, []eventlog.Entry{
-		Fact("s", &eventlog.RunRequested{RunID: "run-2", Mode: eventlog.ModeStart, FactBase: base("s")}),
+		Fact("s", &fact.RunRequested{RunID: "run-2", Mode: fact.ModeStart, Base: base("s")}),
 	})
 	require.NoError(t, err)
 	say(t, log, 1, "c")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // requireOwn checks what is in the log, and that the writer has observed just
@@ -134,7 +135,7 @@ func claimants(t *testing.T, log eventlog.Log) {
 		var wg sync.WaitGroup
 		for i, w := range writers {
 			wg.Go(func() {
-				if errs[i] = w.Claim(ctx, &eventlog.RunClaimed{RunID: "run-1", Node: "n", FactBase: base("s")}); errs[i] == nil {
+				if errs[i] = w.Claim(ctx, &fact.RunClaimed{RunID: "run-1", Node: "n", Base: base("s")}); errs[i] == nil {
 					errs[i] = w.Append(ctx, Text("s", fmt.Sprint(round)))
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Gate is a log whose appends can be held up. It counts what comes through.
@@ -138,20 +139,20 @@ func refusals(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	gate := &Gate{Log: log}
 	w := claim(t, gate, "s", "w")
-	fact := Fact("s", &eventlog.UserMessage{Content: "hi", FactBase: base("s")})
-	request := Fact("s", &eventlog.RunRequested{RunID: "run-2", Mode: eventlog.ModeStart, FactBase: base("s")})
+	message := Fact("s", &fact.UserMessage{Content: "hi", Base: base("s")})
+	request := Fact("s", &fact.RunRequested{RunID: "run-2", Mode: fact.ModeStart, Base: base("s")})
 
 	came := gate.Shut()
 	require.NoError(t, w.Write(ctx, Text("s", "a")))
 	<-came
 	appended := make(chan error, 3)
-	for _, e := range []eventlog.Entry{fact, request} {
+	for _, e := range []eventlog.Entry{message, request} {
 		go func() { appended <- w.Append(ctx, e) }()
 	}
 	head, err := log.Head(ctx, "s")
 	require.NoError(t, err)
 	_, err = log.Append(ctx, "s", head, []eventlog.Entry{
-		Fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}), // by another writer, between two tries
+		Fact("s", &fact.StreamEnd{StreamID: "s", Timestamp: 1}), // by another writer, between two tries
 	})
 	require.NoError(t, err)
 	gate.Open()

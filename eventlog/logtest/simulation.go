@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -211,7 +212,7 @@ func (a *actor) claim() {
 	})
 	ctx, cancel := a.patience()
 	defer cancel()
-	err := p.w.Claim(ctx, &eventlog.RunClaimed{RunID: "run-1", Node: a.name, Attempt: 1, FactBase: base("s")})
+	err := p.w.Claim(ctx, &fact.RunClaimed{RunID: "run-1", Node: a.name, Attempt: 1, Base: base("s")})
 	p.calls = append(p.calls, &said{fate: fateOf(err), tokens: []string{claimToken}})
 	if p.ended = err != nil; p.ended {
 		p.w.Stop() // who holds nothing must not write
@@ -265,9 +266,9 @@ func (a *actor) produce() {
 	c, entries := p.say(1+a.rng.IntN(2), false)
 	switch {
 	case a.chance(5):
-		entries = append(entries, Fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}))
+		entries = append(entries, Fact("s", &fact.StreamEnd{StreamID: "s", Timestamp: 1}))
 	case a.chance(20):
-		entries = append(entries, Fact("s", &eventlog.RunRequested{RunID: "run-1", Mode: eventlog.ModeStart, FactBase: base("s")}))
+		entries = append(entries, Fact("s", &fact.RunRequested{RunID: "run-1", Mode: fact.ModeStart, Base: base("s")}))
 	}
 	_, err = eventlog.AppendOnce(ctx, a.log, "s", p.id, head, entries)
 	c.fate = fateOf(err)

@@ -6,14 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func streamStates(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
-	end := Fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1})
-	fail := Fact("s", &eventlog.StreamFailed{Error: "broke", FactBase: base("s")})
-	pause := Fact("s", &eventlog.StreamPaused{FactBase: base("s")})
-	request := Fact("s", &eventlog.RunRequested{RunID: "run-2", Mode: eventlog.ModeStart, FactBase: base("s")})
+	end := Fact("s", &fact.StreamEnd{StreamID: "s", Timestamp: 1})
+	fail := Fact("s", &fact.StreamFailed{Error: "broke", Base: base("s")})
+	pause := Fact("s", &fact.StreamPaused{Base: base("s")})
+	request := Fact("s", &fact.RunRequested{RunID: "run-2", Mode: fact.ModeStart, Base: base("s")})
 
 	w := claim(t, log, "s", "w")
 	f := startFollowing(t, log, "s", 0)
@@ -63,7 +64,7 @@ func truncation(t *testing.T, log eventlog.Log) {
 	b, c := seen[2].Sequence, seen[4].Sequence
 	marker := func(r eventlog.Range) eventlog.Entry {
 		return Fact("s", &eventlog.Truncated{
-			Reason: eventlog.ResyncCrashRecovery, Ranges: []eventlog.Range{r}, AtSequence: c, FactBase: base("s"),
+			Reason: eventlog.ResyncCrashRecovery, Ranges: []eventlog.Range{r}, AtSequence: c, Base: base("s"),
 		})
 	}
 	require.NoError(t, w.Append(ctx, marker(eventlog.Range{AgentID: "s", From: b, To: c})))

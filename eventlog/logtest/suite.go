@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Run checks that the logs that open returns keep the contract. Each test opens one of
@@ -112,7 +113,7 @@ func Text(session, text string) eventlog.Entry {
 }
 
 // Fact returns a fact as an entry of the given session.
-func Fact(session string, f eventlog.Fact) eventlog.Entry {
+func Fact(session string, f fact.Fact) eventlog.Entry {
 	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
 	if err != nil {
 		panic(err)
@@ -120,8 +121,8 @@ func Fact(session string, f eventlog.Fact) eventlog.Entry {
 	return e
 }
 
-func base(session string) eventlog.FactBase {
-	return eventlog.FactBase{SessionID: session, Timestamp: 1}
+func base(session string) fact.Base {
+	return fact.Base{SessionID: session, Timestamp: 1}
 }
 
 // append1 appends texts to a session whose last sequence is expected.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // story appends entries to session s and returns their sequences.
@@ -40,7 +41,7 @@ func textOf(agent string, step int, run, call, text string) eventlog.Entry {
 }
 
 func requested(run string) eventlog.Entry {
-	return Fact("s", &eventlog.RunRequested{RunID: run, Mode: eventlog.ModeStart, FactBase: base("s")})
+	return Fact("s", &fact.RunRequested{RunID: run, Mode: fact.ModeStart, Base: base("s")})
 }
 
 // left returns the texts that are not truncated.
@@ -56,9 +57,9 @@ func cleanupByStep(t *testing.T, log eventlog.Log) {
 	text := func(run string, step int, text string) eventlog.Entry { return textOf("s", step, run, "", text) }
 	story(t, log, requested("run-1"))
 	startSequence := story(t, log, text("run-1", 1, "1.1"), text("run-1", 2, "1.2"), text("run-1", 3, "1.3"),
-		Fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}))[3]
+		Fact("s", &fact.StreamEnd{StreamID: "s", Timestamp: 1}))[3]
 	story(t, log, requested("run-2"), text("run-2", 1, "2.1"),
-		Fact("s", &eventlog.StreamPaused{Reason: "client_tool", FactBase: base("s")}))
+		Fact("s", &fact.StreamPaused{Reason: "client_tool", Base: base("s")}))
 	all := []string{"1.1", "1.2", "1.3", "2.1"}
 
 	// A client tool has answered and the turn is resumed at its checkpoint of
@@ -80,8 +81,8 @@ func cleanupByStep(t *testing.T, log eventlog.Log) {
 	step := 1
 	require.Equal(t, &eventlog.Truncated{
 		Reason: eventlog.ResyncCrashRecovery, AtSequence: at[1], TruncatedAtStep: &step, MinSequence: startSequence,
-		Ranges:   []eventlog.Range{{AgentID: "s", From: at[0], To: at[1], Scope: eventlog.ScopeContent}},
-		FactBase: eventlog.FactBase{SessionID: "s", Timestamp: m.Timestamp},
+		Ranges: []eventlog.Range{{AgentID: "s", From: at[0], To: at[1], Scope: eventlog.ScopeContent}},
+		Base:   fact.Base{SessionID: "s", Timestamp: m.Timestamp},
 	}, m)
 	require.Equal(t, all, left(t, log))
 	m, err = eventlog.CleanupToStep(ctx, log, "s", "s", 1, startSequence)
@@ -147,7 +148,7 @@ func cleanupRanges(t *testing.T, log eventlog.Log) {
 	}}, eventlog.Labels{Run: "run-1"})
 	require.NoError(t, err)
 	alien := eventlog.Entry{Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: "alien", Agent: "s"}, Payload: []byte(`{"type":5}`)}
-	more := story(t, log, cp, alien, Fact("s", &eventlog.UserMessage{Content: "facts have no step", FactBase: base("s")}))
+	more := story(t, log, cp, alien, Fact("s", &fact.UserMessage{Content: "facts have no step", Base: base("s")}))
 	m, err := eventlog.CleanupToStep(ctx, log, "s", "s", 1, seqs[0])
 	require.NoError(t, err)
 	const scope = eventlog.ScopeContent
@@ -239,12 +240,12 @@ func resolvedAgain(t *testing.T, log eventlog.Log) {
 
 func rollback(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
-	story(t, log, Fact("s", &eventlog.SessionCreated{AgentType: "writer", FactBase: base("s")}))
+	story(t, log, Fact("s", &fact.SessionCreated{AgentType: "writer", Base: base("s")}))
 	n := story(t, log, requested("run-1"), textOf("s", 1, "run-1", "", "a"))[1]
 	behind := story(t, log,
 		textOf("s", 1, "run-1", "", "x"), textOf("s", 1, "run-1", "c", "x in a call"), textOf("s", 1, "", "", "x foreign"),
-		Fact("child", &eventlog.SessionCreated{AgentType: "writer", FactBase: base("child")}), textOf("child", 1, "run-1", "", "x of a child"),
-		Fact("s", &eventlog.UserMessage{Content: "x", FactBase: base("s")}), Fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}),
+		Fact("child", &fact.SessionCreated{AgentType: "writer", Base: base("child")}), textOf("child", 1, "run-1", "", "x of a child"),
+		Fact("s", &fact.UserMessage{Content: "x", Base: base("s")}), Fact("s", &fact.StreamEnd{StreamID: "s", Timestamp: 1}),
 		eventlog.Entry{
 			Envelope: eventlog.Envelope{Kind: eventlog.KindFact, Type: "newer", Agent: "s"}, Payload: []byte(`{"type":"newer"}`),
 		},
@@ -259,7 +260,7 @@ func rollback(t *testing.T, log eventlog.Log) {
 			{AgentID: "s", From: n + 1, To: head, Scope: eventlog.ScopeAll},
 			{AgentID: "child", From: n + 1, To: head, Scope: eventlog.ScopeAll},
 		},
-		FactBase: eventlog.FactBase{SessionID: "s", Timestamp: m.Timestamp},
+		Base: fact.Base{SessionID: "s", Timestamp: m.Timestamp},
 	}, m)
 
 	var types []string
@@ -352,7 +353,7 @@ func rollbackFences(t *testing.T, log eventlog.Log) {
 	_, err := eventlog.Rollback(ctx, log, "s", n, eventlog.RollbackOptions{Restore: json.RawMessage(`{}`)})
 	require.NoError(t, err)
 	require.ErrorIs(t, w.Append(ctx, Text("s", "late")), eventlog.ErrSuperseded)
-	require.ErrorIs(t, idle.Claim(ctx, &eventlog.RunClaimed{RunID: "run-1", Node: "idle", FactBase: base("s")}), eventlog.ErrSuperseded)
+	require.ErrorIs(t, idle.Claim(ctx, &fact.RunClaimed{RunID: "run-1", Node: "idle", Base: base("s")}), eventlog.ErrSuperseded)
 	next := claim(t, log, "s", "next")
 	require.NoError(t, next.Append(ctx, Text("s", "c")))
 	require.Equal(t, []string{"a", "c"}, left(t, log))
@@ -370,9 +371,9 @@ func effectiveAtAnySequence(t *testing.T, log eventlog.Log) {
 		var e eventlog.Entry
 		switch agent := oneOf("s", "s", "child"); rnd.IntN(8) {
 		case 0:
-			e = Fact(agent, &eventlog.UserMessage{Content: fmt.Sprint(i), FactBase: base(agent)})
+			e = Fact(agent, &fact.UserMessage{Content: fmt.Sprint(i), Base: base(agent)})
 		case 1:
-			e = Fact(agent, &eventlog.RunClaimed{RunID: "r", FactBase: base(agent)})
+			e = Fact(agent, &fact.RunClaimed{RunID: "r", Base: base(agent)})
 		case 2:
 			from := uint64(1)
 			if len(records) > 0 {
@@ -383,7 +384,7 @@ func effectiveAtAnySequence(t *testing.T, log eventlog.Log) {
 			if scope != eventlog.ScopeAll {
 				g.CallID = oneOf("", "c1")
 			}
-			e = Fact("s", &eventlog.Truncated{Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{g}, FactBase: base("s")})
+			e = Fact("s", &eventlog.Truncated{Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{g}, Base: base("s")})
 		default:
 			e = textOf(agent, 1, oneOf("", "run-1"), oneOf("", "c1", "c2"), fmt.Sprint(i))
 		}

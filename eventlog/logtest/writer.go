@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // holder is a claimed writer and what it has observed.
@@ -21,7 +22,7 @@ type holder struct {
 func claim(t *testing.T, log eventlog.Log, session, id string) holder {
 	t.Helper()
 	h := unclaimed(t, log, session, id)
-	require.NoError(t, h.Claim(ctxOf(t), &eventlog.RunClaimed{RunID: "run-1", Node: id, Attempt: 1, FactBase: base(session)}))
+	require.NoError(t, h.Claim(ctxOf(t), &fact.RunClaimed{RunID: "run-1", Node: id, Attempt: 1, Base: base(session)}))
 	return h
 }
 
@@ -51,7 +52,7 @@ func fencing(t *testing.T, log eventlog.Log) {
 	two := claim(t, log, "s", "two")
 	require.ErrorIs(t, one.Append(ctx, Text("s", "fenced")), eventlog.ErrSuperseded)
 	require.ErrorIs(t, one.Append(ctx, Text("s", "still fenced")), eventlog.ErrSuperseded)
-	require.ErrorIs(t, late.Claim(ctx, &eventlog.RunClaimed{RunID: "run-1", Node: "late", FactBase: base("s")}),
+	require.ErrorIs(t, late.Claim(ctx, &fact.RunClaimed{RunID: "run-1", Node: "late", Base: base("s")}),
 		eventlog.ErrSuperseded, "of two claimants one wins")
 	require.NoError(t, two.Append(ctx, Text("s", "b")))
 	require.Equal(t, []string{"a", "b"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))

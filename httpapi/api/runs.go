@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Started names a run and its stream. It is the answer of POST /start, /resume and /sessions/{id}/messages.
@@ -51,7 +52,7 @@ type Forked struct {
 	FromSessionID string `json:"fromSessionId"`
 	FromSequence  uint64 `json:"fromSequence"`
 	// Edits names what was edited; nil: nothing.
-	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
+	Edits *fact.ForkEdits `json:"edits,omitempty"`
 	// RunID is the run that was asked for.
 	RunID string `json:"runId,omitempty"`
 }

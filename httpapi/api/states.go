@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -24,7 +25,7 @@ func (s StateAt) MarshalJSON() ([]byte, error) {
 
 // Spent is what a session's tree has used and how long it took.
 type Spent struct {
-	Usage eventlog.TokenUsage `json:"usage"`
+	Usage fact.TokenUsage `json:"usage"`
 	// Cost is what the tokens cost by the prices of now, in USD; nil: not all
 	// prices are known.
 	Cost *float64 `json:"cost,omitempty"`

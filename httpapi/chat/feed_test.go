@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector/textstream"
 	"github.com/helixd/helixd/projector/uimessage"
@@ -25,7 +26,7 @@ func feedRecords(t *testing.T, all ...any) (records []eventlog.Record) {
 		switch one := one.(type) {
 		case eventlog.Chunk:
 			e, err = eventlog.NewChunk(one, eventlog.Labels{Run: "r"})
-		case eventlog.Fact:
+		case fact.Fact:
 			e, err = eventlog.NewFact(feedRoot, one, eventlog.Labels{Run: "r"})
 		}
 		require.NoError(t, err)
@@ -117,7 +118,7 @@ func truncations(t *testing.T) map[string][]eventlog.Record {
 	input := func(agent, call string) eventlog.Chunk {
 		return &eventlog.ToolArgStreamStart{ToolCallID: call, ToolName: "t", Base: of(agent)}
 	}
-	marker := func(ranges ...eventlog.Range) eventlog.Fact {
+	marker := func(ranges ...eventlog.Range) fact.Fact {
 		return &eventlog.Truncated{Reason: eventlog.ResyncRetry, AtSequence: 10, Ranges: ranges}
 	}
 	step := &eventlog.StepStart{Base: of(feedRoot)}

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/control"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -106,7 +107,7 @@ func (s *Routes) autoResume(ctx context.Context, session string) error {
 	if err != nil || t.Status == projector.SessionInterrupted {
 		return err
 	}
-	_, err = s.loop.Resume(ctx, engine.ResumeRequest{SessionID: session, Mode: eventlog.ModeContinue})
+	_, err = s.loop.Resume(ctx, engine.ResumeRequest{SessionID: session, Mode: fact.ModeContinue})
 	if errors.Is(err, agentloop.ErrAlreadyCompleted) || errors.Is(err, agentloop.ErrNothingToResume) {
 		return nil
 	}

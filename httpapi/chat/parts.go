@@ -7,6 +7,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 )
@@ -27,7 +28,7 @@ func userMessage(o *web.Object, request json.RawMessage) (agentloop.Input, error
 		case "text":
 			in.Content += p.Text("text")
 		case "file":
-			file := eventlog.MessageFile{
+			file := fact.MessageFile{
 				Data: p.Text("url"), MediaType: p.Word("mediaType"), Filename: p.OptText("filename"),
 			}
 			if !strings.HasPrefix(file.Data, "data:") {
@@ -93,14 +94,14 @@ func answersOf(o *web.Object) []toolAnswer {
 		if kind := p.Loose("type"); kind != "dynamic-tool" && !strings.HasPrefix(kind, "tool-") {
 			continue
 		}
-		sub := engine.Submission{ToolCallID: p.Loose("toolCallId"), Kind: eventlog.SubmitClientResult}
+		sub := engine.Submission{ToolCallID: p.Loose("toolCallId"), Kind: fact.SubmitClientResult}
 		switch p.Loose("state") {
 		case "output-available":
 			sub.Result = p.OrNull("output") // clients leave undefined out
 		case "output-error":
 			sub.Error = p.Word("errorText")
 		case "approval-responded":
-			sub.Kind = eventlog.SubmitApproval
+			sub.Kind = fact.SubmitApproval
 			approval := p.Nested("approval")
 			sub.ApprovalID = approval.Word("id")
 			sub.Approved = approval.Flag("approved")

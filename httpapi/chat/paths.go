@@ -8,7 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
@@ -45,7 +45,7 @@ func (c *chat) answersCalls() bool {
 // waitsFor returns the open call that a client may answer, or nil.
 func waitsFor(t *projector.Tree, a toolAnswer) *projector.Call {
 	_, call := t.OpenCall(a.submission.ToolCallID)
-	if call == nil || call.Done || call.Pending == nil || call.Pending.Kind == eventlog.PendingChild {
+	if call == nil || call.Done || call.Pending == nil || call.Pending.Kind == fact.PendingChild {
 		return nil
 	}
 	return call
@@ -88,7 +88,7 @@ func (c *chat) submit(ctx context.Context) (portion, error) {
 
 // goOn resumes the session. That another request resumed it first is no error.
 func (c *chat) goOn(ctx context.Context) error {
-	_, err := c.s.loop.Resume(ctx, engine.ResumeRequest{SessionID: c.body.session, Mode: eventlog.ModeContinue})
+	_, err := c.s.loop.Resume(ctx, engine.ResumeRequest{SessionID: c.body.session, Mode: fact.ModeContinue})
 	if errors.Is(err, agentloop.ErrAlreadyCompleted) || errors.Is(err, agentloop.ErrNothingToResume) {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (c *chat) resumeWith(ctx context.Context) (portion, error) {
 		return portion{}, c.body.inputProblem
 	}
 	_, err := c.s.loop.Resume(ctx, engine.ResumeRequest{
-		SessionID: c.body.session, Mode: eventlog.ModeWithMessage, Messages: []agentloop.Input{c.body.input},
+		SessionID: c.body.session, Mode: fact.ModeWithMessage, Messages: []agentloop.Input{c.body.input},
 	})
 	return portion{after: web.Position{Sequence: c.tree.Head}, begin: true}, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
@@ -37,7 +38,7 @@ func (c *chat) regenerate(ctx context.Context) (portion, error) {
 	reply := portion{after: web.Position{Sequence: c.tree.Head}, begin: true}
 	if begins(c.tree, run) {
 		_, err = c.s.loop.Resume(ctx, engine.ResumeRequest{
-			SessionID: c.body.session, Mode: eventlog.ModeRetry, Turn: run.Turn,
+			SessionID: c.body.session, Mode: fact.ModeRetry, Turn: run.Turn,
 		})
 		return reply, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/stream"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -129,7 +130,7 @@ func (s *Routes) moreToTell(ctx context.Context, at start, c portion) (bool, err
 		if err != nil {
 			return false, err
 		}
-		if r.Type == (*eventlog.ResultSubmitted)(nil).Type() && !at.dead.Covers(r) {
+		if r.Type == (*fact.ResultSubmitted)(nil).Type() && !at.dead.Covers(r) {
 			return true, nil
 		}
 	}

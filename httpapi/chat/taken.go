@@ -3,7 +3,7 @@ package chat
 import (
 	"slices"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
 )
@@ -18,7 +18,7 @@ func (c *chat) takenUp() (after uint64, ok bool) {
 	var result uint64
 	for _, s := range c.tree.Sessions() {
 		for _, m := range s.Messages {
-			if m.AnsweredAs != eventlog.PendingClient && m.AnsweredAs != eventlog.PendingApproval {
+			if m.AnsweredAs != fact.PendingClient && m.AnsweredAs != fact.PendingApproval {
 				continue
 			}
 			if c.repeats(m.ToolCallID) && (result == 0 || m.Sequence < result) {

@@ -26,6 +26,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -60,7 +61,7 @@ func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Eve
 	case <-ctx.Done():
 		return model.Answer{}, &model.Error{Code: model.CodeProvider, Message: "cancelled", Cause: ctx.Err()}
 	}
-	return model.Answer{Model: "gate", StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
+	return model.Answer{Model: "gate", StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
 }
 
 // server is a helixd on its own log, with the agents echo, gated, asker,

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -16,7 +16,7 @@ type RunFilter struct {
 	SessionID string
 	UserID    string
 	AgentType string
-	Status    eventlog.RunStatus
+	Status    fact.RunStatus
 	// From and To bound when runs began, From <= t < To; zero: no bound.
 	From, To time.Time
 }

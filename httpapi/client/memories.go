@@ -43,9 +43,9 @@ func areMemories(f *api.FoundMemories) bool { return f.Items != nil }
 // MemoryDraft is a memory to be saved.
 type MemoryDraft struct {
 	Scope    eventlog.MemoryScope
-	Content  string          // at most eventlog.MaxMemory bytes
-	Tags     []string        // at most eventlog.MaxMemoryTags
-	Metadata json.RawMessage // an object of at most eventlog.MaxMemoryMetadata bytes, or nil
+	Content  string          // at most fact.MaxMemory bytes
+	Tags     []string        // at most fact.MaxMemoryTags
+	Metadata json.RawMessage // an object of at most fact.MaxMemoryMetadata bytes, or nil
 	// IdempotencyKey names the memory within its scope: it is saved once, and
 	// the call may be repeated, which is NOT_FOUND when it was forgotten. Empty:
 	// it is a new one.

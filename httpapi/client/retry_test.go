@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/client"
 )
@@ -39,17 +40,17 @@ var posts = []struct {
 		return err
 	}},
 	{"resume with a confirmation", "/resume", false, func(ctx context.Context, c *client.Client) error {
-		_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "waits", Mode: eventlog.ModeWithConfirmation, Approved: true})
+		_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "waits", Mode: fact.ModeWithConfirmation, Approved: true})
 		return err
 	}},
 	{"resume from a turn's beginning", "/resume", false, func(ctx context.Context, c *client.Client) error {
-		_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "waits", Mode: eventlog.ModeRetry})
+		_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "waits", Mode: fact.ModeRetry})
 		return err
 	}},
 	{"interrupt", "/interrupt", true, func(ctx context.Context, c *client.Client) error { return c.Interrupt(ctx, "waits", "") }},
 	{"abort", "/abort", true, func(ctx context.Context, c *client.Client) error { return c.Abort(ctx, "waits", "") }},
 	{"submit", "/submit-tool-result", true, func(ctx context.Context, c *client.Client) error {
-		_, err := c.SubmitToolResult(ctx, client.Submission{SessionID: "waits", ToolCallID: "rm", Kind: eventlog.SubmitApproval})
+		_, err := c.SubmitToolResult(ctx, client.Submission{SessionID: "waits", ToolCallID: "rm", Kind: fact.SubmitApproval})
 		return err
 	}},
 	{"rollback", "/sessions/{id}/rollback", false, func(ctx context.Context, c *client.Client) error {

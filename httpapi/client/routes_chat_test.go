@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
@@ -61,7 +62,7 @@ var usesChat = map[string]use{
 	},
 	"GET /chat/{id}/messages": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		s.started("s", "asker")
-		_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "s", Mode: eventlog.ModeWithConfirmation, Approved: true})
+		_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "s", Mode: fact.ModeWithConfirmation, Approved: true})
 		require.NoError(t, err)
 		all(t, c.Stream(ctx, "s", 0))
 		got, err := c.Messages(ctx, "s", client.HistoryOptions{})
@@ -131,7 +132,7 @@ var usesChat = map[string]use{
 		at, err := c.Status(ctx, "s/1")
 		require.NoError(t, err)
 		done, err := c.ChatSubmitToolResult(ctx, client.Submission{
-			SessionID: "s/1", ToolCallID: "rm", Kind: eventlog.SubmitApproval, Approved: true,
+			SessionID: "s/1", ToolCallID: "rm", Kind: fact.SubmitApproval, Approved: true,
 		})
 		require.NoError(t, err)
 		require.Equal(t, "accepted", done.Status)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
@@ -52,7 +52,7 @@ var usesListings = map[string]use{
 		run := readmodel.Run{SessionID: "s", RootSessionID: "r", Run: projector.Run{RunID: "run-1"}, Used: readmodel.Used{ToolCalls: 2}}
 		s.answering(listing(run), "sessionId=s&userId=u&agentType=a&status=failed&from=1000&to=2000&offset=1&limit=1")
 		got, err := c.FindRuns(ctx, client.RunFilter{
-			SessionID: "s", UserID: "u", AgentType: "a", Status: eventlog.RunFailed, From: time.UnixMilli(1000), To: time.UnixMilli(2000),
+			SessionID: "s", UserID: "u", AgentType: "a", Status: fact.RunFailed, From: time.UnixMilli(1000), To: time.UnixMilli(2000),
 		}, client.Paging{Offset: 1, Limit: 1})
 		requireListing(t, run, got, err)
 	},

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
@@ -20,7 +20,7 @@ var usesRuns = map[string]use{
 		req := client.StartRequest{
 			SessionID: "s", AgentType: "echo", State: json.RawMessage(`{"n":"<1>"}`), Metadata: map[string]string{"k": "v"},
 			UserID: "u", Tags: []string{"a", "b"},
-			Messages: []client.Message{{Content: "look", Metadata: json.RawMessage(`{"from":"me"}`), Files: []eventlog.MessageFile{
+			Messages: []client.Message{{Content: "look", Metadata: json.RawMessage(`{"from":"me"}`), Files: []fact.MessageFile{
 				{Data: "data:text/plain;base64,aGk=", MediaType: "text/plain", Filename: "hi.txt"},
 			}}},
 		}
@@ -77,11 +77,11 @@ var usesRuns = map[string]use{
 		require.Equal(t, client.EndEvent{Status: "paused"}, last)
 		_, texts := goOn(client.ResumeRequest{})
 		require.Empty(t, texts, "it still waits")
-		_, texts = goOn(client.ResumeRequest{Mode: eventlog.ModeWithConfirmation, Approved: true})
+		_, texts = goOn(client.ResumeRequest{Mode: fact.ModeWithConfirmation, Approved: true})
 		require.Equal(t, []string{"removed"}, texts)
 
 		s.started("s3", "asker")
-		_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "s3", Mode: eventlog.ModeWithConfirmation}) // denied
+		_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "s3", Mode: fact.ModeWithConfirmation}) // denied
 		require.NoError(t, err)
 		texts, _ = s.stream(c, "s3", 0)
 		require.Equal(t, []string{"removed"}, texts)
@@ -97,14 +97,14 @@ var usesRuns = map[string]use{
 		require.NoError(t, err)
 		require.True(t, slices.ContainsFunc(state.State.Messages, func(m projector.Message) bool { return m.Content == "never mind" }))
 
-		goOn(client.ResumeRequest{Mode: eventlog.ModeRetry, Turn: 1})
+		goOn(client.ResumeRequest{Mode: fact.ModeRetry, Turn: 1})
 		page, err := c.Checkpoints(ctx, "s4", client.Paging{})
 		require.NoError(t, err)
 		require.NotEmpty(t, page.Items)
-		_, err = c.Resume(ctx, client.ResumeRequest{SessionID: "s4", Mode: eventlog.ModeFromCheckpoint, CheckpointID: page.Items[0].ID})
+		_, err = c.Resume(ctx, client.ResumeRequest{SessionID: "s4", Mode: fact.ModeFromCheckpoint, CheckpointID: page.Items[0].ID})
 		require.NoError(t, err)
 		all(t, c.Stream(ctx, "s4", 0))
-		_, err = c.Resume(ctx, client.ResumeRequest{SessionID: "s4", Mode: eventlog.ModeContinue, CheckpointID: "x"})
+		_, err = c.Resume(ctx, client.ResumeRequest{SessionID: "s4", Mode: fact.ModeContinue, CheckpointID: "x"})
 		refused(t, err, 400, "INVALID_REQUEST")
 		_, err = c.Resume(ctx, client.ResumeRequest{SessionID: "s4", Approved: true})
 		refused(t, err, 400, "INVALID_REQUEST") // what goes with another mode is not lost on the way
@@ -132,11 +132,11 @@ var usesRuns = map[string]use{
 		require.Len(t, summary.PendingToolCalls, 1)
 		waits := summary.PendingToolCalls[0]
 		answer := client.Submission{
-			SessionID: "s", ToolCallID: waits.ToolCallID, Kind: eventlog.SubmitApproval, ApprovalID: waits.ApprovalID,
+			SessionID: "s", ToolCallID: waits.ToolCallID, Kind: fact.SubmitApproval, ApprovalID: waits.ApprovalID,
 			Approved: true, Reason: "fine",
 		}
 		_, err = c.SubmitToolResult(ctx, client.Submission{
-			SessionID: "s", ToolCallID: waits.ToolCallID, Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+			SessionID: "s", ToolCallID: waits.ToolCallID, Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`),
 		})
 		refused(t, err, 400, "INVALID_REQUEST")
 		done, err := c.SubmitToolResult(ctx, answer)
@@ -148,7 +148,7 @@ var usesRuns = map[string]use{
 
 		s.started("s2", "asker")
 		done, err = c.SubmitToolResult(ctx, client.Submission{
-			SessionID: "s2", ToolCallID: "rm", Kind: eventlog.SubmitClientResult, Error: "no",
+			SessionID: "s2", ToolCallID: "rm", Kind: fact.SubmitClientResult, Error: "no",
 		})
 		require.NoError(t, err)
 		require.Equal(t, "accepted", done.Status, "an approval takes an error as its answer")
@@ -180,7 +180,7 @@ var usesRuns = map[string]use{
 		require.NotZero(t, workspace.OpenedAt)
 		workspace.Ref, workspace.OpenedAt, workspace.LastUsedAt = nil, 0, 0
 		require.Equal(t, &api.Workspace{
-			Name: "files", ProviderID: "memory", Status: "open", Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS},
+			Name: "files", ProviderID: "memory", Status: "open", Capabilities: []fact.WorkspaceCapability{fact.WorkspaceFS},
 		}, workspace)
 		_, err = c.Workspace(ctx, "nobody")
 		refused(t, err, 404, "NOT_FOUND")

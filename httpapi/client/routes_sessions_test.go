@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
@@ -23,7 +24,7 @@ var usesSessions = map[string]use{
 		deltas := ""
 		var others []client.StoreEvent
 		approve := sync.OnceFunc(func() {
-			_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "s", Mode: eventlog.ModeWithConfirmation, Approved: true})
+			_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "s", Mode: fact.ModeWithConfirmation, Approved: true})
 			require.NoError(t, err)
 		})
 		for e, err := range c.StoreStream(ctx, "s", 0) {

@@ -6,14 +6,15 @@ import (
 	"net/url"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
 // Message is a user's message.
 type Message struct {
-	Content  string                 `json:"content"` // may be empty if there are files
-	Files    []eventlog.MessageFile `json:"files,omitempty"`
-	Metadata json.RawMessage        `json:"metadata,omitempty"` // a JSON object; nil: none
+	Content  string             `json:"content"` // may be empty if there are files
+	Files    []fact.MessageFile `json:"files,omitempty"`
+	Metadata json.RawMessage    `json:"metadata,omitempty"` // a JSON object; nil: none
 }
 
 // MarshalJSON adds the role: it is the user's.
@@ -51,11 +52,11 @@ func isStarted(s *api.Started) bool { return s.SessionID != "" }
 type ResumeRequest struct {
 	SessionID string `json:"sessionId"`
 	// Mode; empty: with_message if there are messages, otherwise continue.
-	Mode         eventlog.RunMode `json:"mode,omitempty"`
-	Messages     []Message        `json:"message,omitempty"`
-	CheckpointID string           `json:"checkpointId,omitempty"` // of from_checkpoint
-	Turn         int              `json:"turn,omitempty"`         // of retry, from 1; 0: the last one
-	Approved     bool             `json:"-"`                      // of with_confirmation: decides all open approvals
+	Mode         fact.RunMode `json:"mode,omitempty"`
+	Messages     []Message    `json:"message,omitempty"`
+	CheckpointID string       `json:"checkpointId,omitempty"` // of from_checkpoint
+	Turn         int          `json:"turn,omitempty"`         // of retry, from 1; 0: the last one
+	Approved     bool         `json:"-"`                      // of with_confirmation: decides all open approvals
 }
 
 // Resume begins a further run of a session. It is repeated only if it has neither message
@@ -66,10 +67,10 @@ func (c *Client) Resume(ctx context.Context, r ResumeRequest) (api.Started, erro
 		ResumeRequest
 		Approved *bool `json:"approved,omitempty"`
 	}{ResumeRequest: r}
-	if r.Approved || r.Mode == eventlog.ModeWithConfirmation {
+	if r.Approved || r.Mode == fact.ModeWithConfirmation {
 		body.Approved = &r.Approved
 	}
-	goesOn := (r.Mode == "" || r.Mode == eventlog.ModeContinue) && len(r.Messages) == 0
+	goesOn := (r.Mode == "" || r.Mode == fact.ModeContinue) && len(r.Messages) == 0
 	return fetch(ctx, c, post("resume", goesOn, body), isStarted)
 }
 

@@ -4,16 +4,16 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
 // Submission answers a call that waits. The
 // session is always the root's; the call may be a sub-agent's.
 type Submission struct {
-	SessionID  string                  `json:"sessionId,omitempty"`
-	ToolCallID string                  `json:"toolCallId"`
-	Kind       eventlog.SubmissionKind `json:"kind"` // client-tool-result or approval-response
+	SessionID  string              `json:"sessionId,omitempty"`
+	ToolCallID string              `json:"toolCallId"`
+	Kind       fact.SubmissionKind `json:"kind"` // client-tool-result or approval-response
 
 	// Of a client-tool-result exactly one.
 	Result json.RawMessage `json:"result,omitempty"`
@@ -40,7 +40,7 @@ func (s Submission) body(sessionID string) any {
 		Submission
 		Approved *bool `json:"approved,omitempty"`
 	}{Submission: s}
-	if s.Kind == eventlog.SubmitApproval {
+	if s.Kind == fact.SubmitApproval {
 		body.Approved = &s.Approved
 	}
 	return body

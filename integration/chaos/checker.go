@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
@@ -154,7 +154,7 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 		if dead.Covers(r) {
 			f.struck++
 		}
-		if r.Type == (*eventlog.RunClaimed)(nil).Type() {
+		if r.Type == (*fact.RunClaimed)(nil).Type() {
 			f.claims++
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/evidence"
 )
@@ -82,7 +83,7 @@ func (s *tools) again(records []eventlog.Record) error {
 	defer s.mu.Unlock()
 	for _, r := range records {
 		f, err := r.Fact()
-		result, ok := f.(*eventlog.ToolResult)
+		result, ok := f.(*fact.ToolResult)
 		if err != nil || !ok {
 			continue
 		}

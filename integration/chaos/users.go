@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
@@ -97,9 +97,9 @@ func (u *user) answer(l *ledger) bool {
 		return true
 	}
 	for _, call := range now.PendingToolCalls {
-		answer := client.Submission{SessionID: l.session, ToolCallID: call.ToolCallID, Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`"answered"`)}
-		if call.Kind == eventlog.PendingApproval {
-			answer.Kind, answer.Result, answer.Approved = eventlog.SubmitApproval, nil, call.ToolCallID == "p1"
+		answer := client.Submission{SessionID: l.session, ToolCallID: call.ToolCallID, Kind: fact.SubmitClientResult, Result: json.RawMessage(`"answered"`)}
+		if call.Kind == fact.PendingApproval {
+			answer.Kind, answer.Result, answer.Approved = fact.SubmitApproval, nil, call.ToolCallID == "p1"
 		}
 		accepted := func() { l.accepted = append(l.accepted, call.ToolCallID) }
 		ok := u.ask(l, "submit", func(c *client.Client) (api.Started, error) {

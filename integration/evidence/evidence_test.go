@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // said is a producer's record: "p.1 " at sequence 11, and so on.
@@ -20,8 +21,8 @@ func said(t *testing.T, sequence uint64, text string) eventlog.Record {
 
 func claim(t *testing.T, sequence uint64, writer string) eventlog.Record {
 	t.Helper()
-	e, err := eventlog.NewFact("s", &eventlog.RunClaimed{
-		RunID: "r", Node: writer, Attempt: 1, FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1},
+	e, err := eventlog.NewFact("s", &fact.RunClaimed{
+		RunID: "r", Node: writer, Attempt: 1, Base: fact.Base{SessionID: "s", Timestamp: 1},
 	}, eventlog.Labels{})
 	require.NoError(t, err)
 	e.Writer, e.Ordinal = writer, 1

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Ack is an append that was answered. Its records are at First to Last,
@@ -42,14 +43,14 @@ func (p Promises) Hold(records []eventlog.Record) error {
 	last := map[string]int{} // text, by producer
 	for _, r := range records {
 		switch r.Type {
-		case (*eventlog.RunRequested)(nil).Type():
+		case (*fact.RunRequested)(nil).Type():
 			runs[r.Run] = true
-			if fact, err := r.Fact(); err == nil {
-				runs[fact.(*eventlog.RunRequested).RunID] = true
+			if f, err := r.Fact(); err == nil {
+				runs[f.(*fact.RunRequested).RunID] = true
 			}
-		case (*eventlog.ResultSubmitted)(nil).Type():
-			if fact, err := r.Fact(); err == nil {
-				answers[fact.(*eventlog.ResultSubmitted).ToolCallID] = true
+		case (*fact.ResultSubmitted)(nil).Type():
+			if f, err := r.Fact(); err == nil {
+				answers[f.(*fact.ResultSubmitted).ToolCallID] = true
 			}
 		}
 		if p.Written == nil {

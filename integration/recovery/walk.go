@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
@@ -195,14 +196,14 @@ func (b *bench) claims(ctx context.Context, w *walk, at *deployment.Node, from u
 			if err != nil {
 				return err
 			}
-			if r.Type != (*eventlog.RunClaimed)(nil).Type() {
+			if r.Type != (*fact.RunClaimed)(nil).Type() {
 				continue
 			}
 			claimed, err := r.Fact()
 			if err != nil {
 				return err
 			}
-			if !f(r, claimed.(*eventlog.RunClaimed).Node) {
+			if !f(r, claimed.(*fact.RunClaimed).Node) {
 				return nil
 			}
 		}

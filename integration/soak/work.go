@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
@@ -81,9 +81,9 @@ func (s *soak) answer(l *ledger) bool {
 		return false
 	}
 	for _, call := range now.PendingToolCalls {
-		answer := client.Submission{SessionID: l.session, ToolCallID: call.ToolCallID, Kind: eventlog.SubmitApproval, Approved: true}
-		if call.Kind != eventlog.PendingApproval {
-			answer.Kind, answer.Approved, answer.Result = eventlog.SubmitClientResult, false, json.RawMessage(`"answered"`)
+		answer := client.Submission{SessionID: l.session, ToolCallID: call.ToolCallID, Kind: fact.SubmitApproval, Approved: true}
+		if call.Kind != fact.PendingApproval {
+			answer.Kind, answer.Approved, answer.Result = fact.SubmitClientResult, false, json.RawMessage(`"answered"`)
 		}
 		err := s.patiently(func() error { _, err := s.api.SubmitToolResult(s.ctx, answer); return err }, api.CodeNotFound)
 		if s.refused(l.session, "submit", err) {

@@ -7,18 +7,19 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Memory is a memory as the log has it.
 type Memory struct {
-	ID        string                 `json:"memoryId"`
-	Scope     eventlog.MemoryScope   `json:"scope"`
-	Content   string                 `json:"content"`
-	Tags      []string               `json:"tags,omitempty"`
-	Metadata  json.RawMessage        `json:"metadata,omitempty"`
-	Source    *eventlog.MemorySource `json:"source,omitempty"`
-	CreatedAt int64                  `json:"createdAt"` // ms since the epoch
-	Sequence  uint64                 `json:"sequence"`  // of its record
+	ID        string               `json:"memoryId"`
+	Scope     eventlog.MemoryScope `json:"scope"`
+	Content   string               `json:"content"`
+	Tags      []string             `json:"tags,omitempty"`
+	Metadata  json.RawMessage      `json:"metadata,omitempty"`
+	Source    *fact.MemorySource   `json:"source,omitempty"`
+	CreatedAt int64                `json:"createdAt"` // ms since the epoch
+	Sequence  uint64               `json:"sequence"`  // of its record
 	// EmbeddingStatus is complete if the log has a vector of the requested model.
 	EmbeddingStatus EmbeddingStatus `json:"embeddingStatus"`
 }

@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -88,7 +89,7 @@ type RunFilter struct {
 	UserID    string
 	Tenant    string // of the tree's root
 	AgentType string
-	Status    eventlog.RunStatus
+	Status    fact.RunStatus
 	// From and To bound when runs began, in ms since the epoch: From <=
 	// startedAt < To; 0: no bound.
 	From, To int64
@@ -98,10 +99,10 @@ type RunFilter struct {
 
 // Used sums usage.
 type Used struct {
-	ModelCalls      int                 `json:"modelCalls"`
-	Tokens          eventlog.TokenUsage `json:"tokens"`
-	ToolCalls       int                 `json:"toolCalls"`
-	FailedToolCalls int                 `json:"failedToolCalls"`
+	ModelCalls      int             `json:"modelCalls"`
+	Tokens          fact.TokenUsage `json:"tokens"`
+	ToolCalls       int             `json:"toolCalls"`
+	FailedToolCalls int             `json:"failedToolCalls"`
 }
 
 // Parked is a record that the fold could not use. The records after it are in the rows,

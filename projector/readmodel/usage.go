@@ -3,7 +3,7 @@ package readmodel
 import (
 	"slices"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // UsageKey is what usage is grouped by.
@@ -68,7 +68,7 @@ type Price struct {
 }
 
 // Cost returns what tokens cost, in USD.
-func (p Price) Cost(t eventlog.TokenUsage) float64 {
+func (p Price) Cost(t fact.TokenUsage) float64 {
 	or := func(price *float64, otherwise float64) float64 {
 		if price == nil {
 			return otherwise

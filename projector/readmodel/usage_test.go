@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
 func TestCost(t *testing.T) {
-	tokens := eventlog.TokenUsage{Prompt: 1000, Cached: 300, CacheWrite: 100, Completion: 500, Reasoning: 200, Total: 1500}
+	tokens := fact.TokenUsage{Prompt: 1000, Cached: 300, CacheWrite: 100, Completion: 500, Reasoning: 200, Total: 1500}
 	for _, tc := range []struct {
 		name  string
 		price readmodel.Price
@@ -26,7 +26,7 @@ func TestCost(t *testing.T) {
 	} {
 		require.InDelta(t, tc.want, tc.price.Cost(tokens), 1e-12, tc.name)
 	}
-	odd := eventlog.TokenUsage{Prompt: 1, Cached: 5, Completion: 1, Reasoning: 5}
+	odd := fact.TokenUsage{Prompt: 1, Cached: 5, Completion: 1, Reasoning: 5}
 	require.InDelta(t, (5*2+5*10)/1e6, readmodel.Price{Input: 2, Output: 10}.Cost(odd), 1e-12, "never less than nothing")
 }
 

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -52,14 +52,14 @@ const waiting = `doc ->> '$.currentRun.status' IN
 
 // Suspended counts the sessions that wait, sub-agents' too, by the status of their last
 // run. It does not wait for the rows to be current.
-func (m *Models) Suspended(ctx context.Context) (map[eventlog.RunStatus]int, error) {
-	return look(ctx, m, func(tx *sql.Tx) (map[eventlog.RunStatus]int, error) {
-		n := map[eventlog.RunStatus]int{
-			eventlog.RunStopped: 0, eventlog.RunClientTool: 0, eventlog.RunChildren: 0, eventlog.RunStepPartial: 0,
+func (m *Models) Suspended(ctx context.Context) (map[fact.RunStatus]int, error) {
+	return look(ctx, m, func(tx *sql.Tx) (map[fact.RunStatus]int, error) {
+		n := map[fact.RunStatus]int{
+			fact.RunStopped: 0, fact.RunClientTool: 0, fact.RunChildren: 0, fact.RunStepPartial: 0,
 		}
 		const text = "SELECT doc ->> '$.currentRun.status', count(*) FROM sessions INDEXED BY sessions_waiting WHERE " + waiting + " GROUP BY 1"
 		return n, each(ctx, tx, text, nil, func(row *sql.Rows) error {
-			var status eventlog.RunStatus
+			var status fact.RunStatus
 			var count int
 			err := row.Scan(&status, &count)
 			n[status] = count

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -102,7 +103,7 @@ func (w *world) search(text string) readmodel.Page[readmodel.Hit] {
 	})
 }
 
-func fact(session, run string, f eventlog.Fact) eventlog.Entry {
+func factOf(session, run string, f fact.Fact) eventlog.Entry {
 	e, err := eventlog.NewFact(session, f, eventlog.Labels{Run: run})
 	if err != nil {
 		panic(err)
@@ -118,17 +119,17 @@ func chunk(session, run, call string, c eventlog.Chunk) eventlog.Entry {
 	return e
 }
 
-func factAt(session string, at int64) eventlog.FactBase {
-	return eventlog.FactBase{SessionID: session, Timestamp: at}
+func factAt(session string, at int64) fact.Base {
+	return fact.Base{SessionID: session, Timestamp: at}
 }
 
 // created is the first record of a session.
 func created(session, agent, user string, tags ...string) eventlog.Entry {
-	return fact(session, "", &eventlog.SessionCreated{AgentType: agent, UserID: user, Tags: tags, FactBase: factAt(session, 1)})
+	return factOf(session, "", &fact.SessionCreated{AgentType: agent, UserID: user, Tags: tags, Base: factAt(session, 1)})
 }
 
 func said(session, text string) eventlog.Entry {
-	return fact(session, "", &eventlog.UserMessage{Content: text, FactBase: factAt(session, 2)})
+	return factOf(session, "", &fact.UserMessage{Content: text, Base: factAt(session, 2)})
 }
 
 func copyFile(from, to string) error {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -41,21 +42,21 @@ func (h *history) next(head uint64) []eventlog.Entry {
 	case n == 6:
 		return []eventlog.Entry{h.poison()}
 	case n == 7:
-		return []eventlog.Entry{fact(h.root+"-child", "", &eventlog.SessionCreated{
-			AgentType: "helper", Child: &eventlog.SubSession{ParentSessionID: h.root, CallID: "c", Mode: "ephemeral"},
-			FactBase: factAt(h.root+"-child", 4),
+		return []eventlog.Entry{factOf(h.root+"-child", "", &fact.SessionCreated{
+			AgentType: "helper", Child: &fact.SubSession{ParentSessionID: h.root, CallID: "c", Mode: "ephemeral"},
+			Base: factAt(h.root+"-child", 4),
 		})}
 	case n == 8:
 		at := 1 + uint64(h.rnd.IntN(int(head)))
-		return []eventlog.Entry{fact(session, "", &eventlog.Truncated{
-			Reason: eventlog.ResyncRetry, AtSequence: at, FactBase: factAt(session, 5),
+		return []eventlog.Entry{factOf(session, "", &eventlog.Truncated{
+			Reason: eventlog.ResyncRetry, AtSequence: at, Base: factAt(session, 5),
 			Ranges: []eventlog.Range{{AgentID: session, From: at, To: at + uint64(h.rnd.IntN(30))}},
 		})}
 	case n == 9 && len(h.past) > 0:
 		return []eventlog.Entry{h.rollback(h.past[h.rnd.IntN(len(h.past))], head)}
 	case n == 10:
-		return []eventlog.Entry{fact(session, "", &eventlog.UserMessage{
-			Content: "for the model only", Metadata: json.RawMessage(`{"hidden":true}`), FactBase: factAt(session, 6),
+		return []eventlog.Entry{factOf(session, "", &fact.UserMessage{
+			Content: "for the model only", Metadata: json.RawMessage(`{"hidden":true}`), Base: factAt(session, 6),
 		})}
 	default:
 		return []eventlog.Entry{chunk("somebody", "", "", &eventlog.TextDelta{Delta: h.text(), Base: h.base("somebody")})}
@@ -79,37 +80,37 @@ func (h *history) base(session string) eventlog.Base {
 func (h *history) turn(session string) []eventlog.Entry {
 	h.calls++
 	run, step := fmt.Sprint("run-", h.calls), fmt.Sprint("step-", h.calls)
-	at := func() eventlog.FactBase { return factAt(session, 1+h.rnd.Int64N(1<<41)) }
+	at := func() fact.Base { return factAt(session, 1+h.rnd.Int64N(1<<41)) }
 	entries := []eventlog.Entry{
 		said(session, h.text()),
-		fact(session, run, &eventlog.RunRequested{RunID: run, Mode: eventlog.ModeStart, FactBase: at()}),
+		factOf(session, run, &fact.RunRequested{RunID: run, Mode: fact.ModeStart, Base: at()}),
 		chunk(session, run, "", &eventlog.StepStart{StepID: &step, Base: h.base(session)}),
 		chunk(session, run, "", &eventlog.TextDelta{Delta: h.text(), Base: h.base(session)}),
 	}
-	turn := &eventlog.ModelTurn{
-		RunID: run, StepID: step, Step: 1, StopReason: eventlog.StopToolUse, FactBase: at(),
-		Model: []string{"", "small", "large"}[h.rnd.IntN(3)], Parts: []eventlog.TurnPart{{Text: h.text()}},
-		Usage: eventlog.TokenUsage{Prompt: h.rnd.Int64N(99), Completion: h.rnd.Int64N(99), Total: 100},
+	turn := &fact.ModelTurn{
+		RunID: run, StepID: step, Step: 1, StopReason: fact.StopToolUse, Base: at(),
+		Model: []string{"", "small", "large"}[h.rnd.IntN(3)], Parts: []fact.TurnPart{{Text: h.text()}},
+		Usage: fact.TokenUsage{Prompt: h.rnd.Int64N(99), Completion: h.rnd.Int64N(99), Total: 100},
 	}
 	for i := range h.rnd.IntN(4) {
-		turn.Parts = append(turn.Parts, eventlog.TurnPart{ToolCall: &eventlog.ToolCall{
+		turn.Parts = append(turn.Parts, fact.TurnPart{ToolCall: &fact.ToolCall{
 			ID: fmt.Sprint("call-", h.calls, "-", i), Name: "look", Arguments: json.RawMessage(fmt.Sprintf(`{"for":%q}`, "omega")),
 		}})
 	}
-	entries = append(entries, fact(session, run, turn))
+	entries = append(entries, factOf(session, run, turn))
 	for _, i := range h.rnd.Perm(len(turn.Parts) - 1) {
-		result := &eventlog.ToolResult{
-			RunID: run, StepID: step, ToolCallID: fmt.Sprint("call-", h.calls, "-", i), ToolName: "look", FactBase: at(),
+		result := &fact.ToolResult{
+			RunID: run, StepID: step, ToolCallID: fmt.Sprint("call-", h.calls, "-", i), ToolName: "look", Base: at(),
 			Result: json.RawMessage(`"seen ☂"`),
 		}
 		if h.rnd.IntN(3) == 0 {
 			result.Result, result.Error = nil, "it broke"
 		}
-		entries = append(entries, fact(session, run, result))
+		entries = append(entries, factOf(session, run, result))
 	}
 	entries = append(entries,
 		chunk(session, run, "", &eventlog.StepCommitted{RunID: run, StepID: step, CheckpointID: "cp-" + step, Base: h.base(session)}),
-		fact(session, run, &eventlog.RunEnded{RunID: run, Status: eventlog.RunCompleted, Output: json.RawMessage(`"x"`), FactBase: at()}))
+		factOf(session, run, &fact.RunEnded{RunID: run, Status: fact.RunCompleted, Output: json.RawMessage(`"x"`), Base: at()}))
 	return entries[:1+h.rnd.IntN(len(entries))]
 }
 
@@ -119,7 +120,7 @@ func (h *history) rollback(to *projector.Tree, head uint64) eventlog.Entry {
 		panic(err)
 	}
 	f := &eventlog.Truncated{
-		Reason: eventlog.ResyncRollback, AfterSequence: to.Head, AtSequence: head, Restore: restore, FactBase: factAt(h.root, 7),
+		Reason: eventlog.ResyncRollback, AfterSequence: to.Head, AtSequence: head, Restore: restore, Base: factAt(h.root, 7),
 		Ranges: []eventlog.Range{},
 	}
 	for _, s := range h.tree.Sessions() {
@@ -127,7 +128,7 @@ func (h *history) rollback(to *projector.Tree, head uint64) eventlog.Entry {
 			f.Ranges = append(f.Ranges, eventlog.Range{AgentID: s.SessionID, From: to.Head + 1, To: head, Scope: eventlog.ScopeAll})
 		}
 	}
-	return fact(h.root, "", f)
+	return factOf(h.root, "", f)
 }
 
 func (h *history) poison() eventlog.Entry {

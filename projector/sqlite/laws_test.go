@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -120,7 +120,7 @@ func expected(w *world, all map[string]*history) rowsOf {
 			want.add("runs", id, run.SessionID, count[run.SessionID], run.AgentType, run.UserID, run.Status, run.StartedAt, encoded(run))
 			count[run.SessionID]++
 		}
-		sum := map[string]eventlog.TokenUsage{}
+		sum := map[string]fact.TokenUsage{}
 		for _, c := range rows.Usage {
 			k := c.Tokens
 			want.add("usage", id, c.SessionID, c.RunID, c.Model, c.AgentType, c.UserID, c.At, c.Day(), c.ModelCalls, k.Prompt, k.Completion,

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -23,15 +24,15 @@ func userScope(user string) eventlog.MemoryScope {
 }
 
 func memorySaved(s eventlog.MemoryScope, id, content string, tags ...string) eventlog.Entry {
-	return fact(s.LogID(), "", &eventlog.MemorySaved{MemoryID: id, Content: content, Tags: tags, FactBase: factAt(s.LogID(), 7)})
+	return factOf(s.LogID(), "", &fact.MemorySaved{MemoryID: id, Content: content, Tags: tags, Base: factAt(s.LogID(), 7)})
 }
 
 func memoryEmbedded(s eventlog.MemoryScope, id, model string, vector ...float32) eventlog.Entry {
-	return fact(s.LogID(), "", &eventlog.MemoryEmbedded{MemoryID: id, Model: model, Vector: vector, FactBase: factAt(s.LogID(), 8)})
+	return factOf(s.LogID(), "", &fact.MemoryEmbedded{MemoryID: id, Model: model, Vector: vector, Base: factAt(s.LogID(), 8)})
 }
 
 func memoryForgotten(s eventlog.MemoryScope, id string) eventlog.Entry {
-	return fact(s.LogID(), "", &eventlog.MemoryForgotten{MemoryID: id, FactBase: factAt(s.LogID(), 9)})
+	return factOf(s.LogID(), "", &fact.MemoryForgotten{MemoryID: id, Base: factAt(s.LogID(), 9)})
 }
 
 func (w *world) candidates(q readmodel.MemoryQuery) readmodel.MemoryCandidates {
@@ -78,10 +79,10 @@ func TestMemoriesAreFound(t *testing.T) {
 	w := newWorld(t)
 	w.open()
 	alice, bob := userScope("alice"), userScope("bob")
-	source := &eventlog.MemorySource{SessionID: "s", AgentType: "a", RunID: "r", ToolCallID: "c"}
-	at := w.append(alice.LogID(), fact(alice.LogID(), "", &eventlog.MemorySaved{
+	source := &fact.MemorySource{SessionID: "s", AgentType: "a", RunID: "r", ToolCallID: "c"}
+	at := w.append(alice.LogID(), factOf(alice.LogID(), "", &fact.MemorySaved{
 		MemoryID: "m1", Content: "Prefers Café crème to tea", Tags: []string{"drinks"}, Metadata: json.RawMessage(`{"sure":true}`),
-		Source: source, FactBase: factAt(alice.LogID(), 7),
+		Source: source, Base: factAt(alice.LogID(), 7),
 	}))
 	want := readmodel.Memory{
 		ID: "m1", Scope: alice, Content: "Prefers Café crème to tea", Tags: []string{"drinks"}, Metadata: json.RawMessage(`{"sure":true}`),
@@ -340,7 +341,7 @@ func TestForgettingRemovesTheBytes(t *testing.T) {
 			for i := range vector {
 				vector[i] = float32(i) + 0.123
 			}
-			traces := []string{secret, string(eventlog.Vector(vector[100:104]).Bytes())}
+			traces := []string{secret, string(fact.Vector(vector[100:104]).Bytes())}
 			if name != "forgotten" {
 				traces = append(traces, identity)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -301,7 +302,7 @@ func (p *projection) apply(ctx context.Context, partition int, f eventlog.Fed) e
 	return nil
 }
 
-var erasedType = (*eventlog.Erased)(nil).Type()
+var erasedType = (*fact.Erased)(nil).Type()
 
 // fold applies a record; a panic is an error.
 func fold(t *projector.Tree, r eventlog.Record) (err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -20,20 +21,20 @@ func TestSearch(t *testing.T) {
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	w.append("s1", created("s1", "red", "ann"), said("s1", "Wo ist der Flughafen Zürich? A \"quoted\" NEAR thing*"))
 	turn := worked("s1", "r1", "small", day, 7)
-	turn[3] = fact("s1", "r1", &eventlog.ModelTurn{
-		RunID: "r1", StepID: "step-r1", Step: 1, StopReason: eventlog.StopToolUse, FactBase: factAt("s1", 9),
-		Parts: []eventlog.TurnPart{
+	turn[3] = factOf("s1", "r1", &fact.ModelTurn{
+		RunID: "r1", StepID: "step-r1", Step: 1, StopReason: fact.StopToolUse, Base: factAt("s1", 9),
+		Parts: []fact.TurnPart{
 			{Reasoning: "a hidden thought"}, {Text: "I look for the airport."},
-			{ToolCall: &eventlog.ToolCall{ID: "c-r1", Name: "look", Arguments: json.RawMessage(`{"city":"Z\u00fcrich\nNord"}`)}},
+			{ToolCall: &fact.ToolCall{ID: "c-r1", Name: "look", Arguments: json.RawMessage(`{"city":"Z\u00fcrich\nNord"}`)}},
 		},
 	})
-	turn[4] = fact("s1", "r1", &eventlog.ToolResult{
-		RunID: "r1", StepID: "step-r1", ToolCallID: "c-r1", ToolName: "look", Result: json.RawMessage(`{"found":["Kloten",42]}`), FactBase: factAt("s1", 9),
+	turn[4] = factOf("s1", "r1", &fact.ToolResult{
+		RunID: "r1", StepID: "step-r1", ToolCallID: "c-r1", ToolName: "look", Result: json.RawMessage(`{"found":["Kloten",42]}`), Base: factAt("s1", 9),
 	})
 	w.append("s1", turn...)
 	w.append("s2", created("s2", "blue", "bob"), said("s2", "the airport of Basel, far from any other airport"))
-	w.append("s2", fact("s2", "", &eventlog.UserMessage{
-		Content: "Answer in JSON about the airport", Metadata: json.RawMessage(projector.ReminderMetadata), FactBase: factAt("s2", 3),
+	w.append("s2", factOf("s2", "", &fact.UserMessage{
+		Content: "Answer in JSON about the airport", Metadata: json.RawMessage(projector.ReminderMetadata), Base: factAt("s2", 3),
 	}))
 	w.open()
 	for _, tc := range []struct {

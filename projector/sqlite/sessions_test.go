@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -20,9 +21,9 @@ func TestSessionsByFilter(t *testing.T) {
 		if i%5 == 0 {
 			tags = append(tags, "fifth")
 		}
-		w.append(id, fact(id, "", &eventlog.SessionCreated{
+		w.append(id, factOf(id, "", &fact.SessionCreated{
 			AgentType: []string{"red", "blue"}[i%2], UserID: fmt.Sprint("user", i%3), Tags: tags,
-			Metadata: map[string]string{"n": fmt.Sprint(i), "half": []string{"low", "high"}[i/5]}, FactBase: factAt(id, int64(i)),
+			Metadata: map[string]string{"n": fmt.Sprint(i), "half": []string{"low", "high"}[i/5]}, Base: factAt(id, int64(i)),
 		}))
 	}
 	w.open()
@@ -78,7 +79,7 @@ func TestSessionsByFilter(t *testing.T) {
 func TestSessionsByUpdate(t *testing.T) {
 	w := newWorld(t)
 	at := func(id string, ms int64) eventlog.Entry {
-		return fact(id, "", &eventlog.UserMessage{Content: "x", FactBase: factAt(id, ms)})
+		return factOf(id, "", &fact.UserMessage{Content: "x", Base: factAt(id, ms)})
 	}
 	for i, ms := range []int64{300, 100, 500, 500, 200} {
 		id := fmt.Sprint("s", i)
@@ -100,8 +101,8 @@ func TestExpiring(t *testing.T) {
 	w := newWorld(t)
 	for i, expires := range []int64{300, 0, 100, 200} {
 		id := fmt.Sprint("s", i)
-		w.append(id, created(id, "a", ""), fact(id, "r", &eventlog.RunRequested{
-			RunID: "r", Mode: eventlog.ModeStart, ExpiresAt: expires, FactBase: factAt(id, 3),
+		w.append(id, created(id, "a", ""), factOf(id, "r", &fact.RunRequested{
+			RunID: "r", Mode: fact.ModeStart, ExpiresAt: expires, Base: factAt(id, 3),
 		}))
 	}
 	w.open()

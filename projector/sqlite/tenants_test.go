@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -16,8 +17,8 @@ import (
 func TestTenantUse(t *testing.T) {
 	w := newWorld(t)
 	w.open()
-	base := func(id string) eventlog.FactBase { return eventlog.FactBase{SessionID: id, Timestamp: 1} }
-	fact := func(id string, f eventlog.Fact) eventlog.Entry {
+	base := func(id string) fact.Base { return fact.Base{SessionID: id, Timestamp: 1} }
+	of := func(id string, f fact.Fact) eventlog.Entry {
 		e, err := eventlog.NewFact(id, f, eventlog.Labels{})
 		require.NoError(t, err)
 		return e
@@ -27,8 +28,8 @@ func TestTenantUse(t *testing.T) {
 	for i := range 3 {
 		id := fmt.Sprint("s", i)
 		for _, e := range []eventlog.Entry{
-			fact(id, &eventlog.SessionCreated{AgentType: "writer", Tenant: "red", FactBase: base(id)}),
-			fact(id, &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base(id)}),
+			of(id, &fact.SessionCreated{AgentType: "writer", Tenant: "red", Base: base(id)}),
+			of(id, &fact.RunRequested{RunID: "r", Mode: fact.ModeStart, Base: base(id)}),
 		} {
 			heads[id] = w.append(id, e)
 			want.Bytes += int64(len(e.Payload))
@@ -36,8 +37,8 @@ func TestTenantUse(t *testing.T) {
 		want.Sessions++
 		want.Runs++
 	}
-	w.append("other", fact("other", &eventlog.SessionCreated{AgentType: "writer", Tenant: "blue", FactBase: base("other")}))
-	w.append("free", fact("free", &eventlog.SessionCreated{AgentType: "writer", FactBase: base("free")}))
+	w.append("other", of("other", &fact.SessionCreated{AgentType: "writer", Tenant: "blue", Base: base("other")}))
+	w.append("free", of("free", &fact.SessionCreated{AgentType: "writer", Base: base("free")}))
 	uses := func(want readmodel.TenantUse, roots ...string) {
 		t.Helper()
 		var got readmodel.TenantUse
@@ -53,7 +54,7 @@ func TestTenantUse(t *testing.T) {
 	}
 	uses(want)
 
-	end := fact("s1", &eventlog.RunEnded{RunID: "r", Status: eventlog.RunCompleted, FactBase: base("s1")})
+	end := of("s1", &fact.RunEnded{RunID: "r", Status: fact.RunCompleted, Base: base("s1")})
 	heads["s1"] = w.append("s1", end)
 	want.Runs--
 	want.Bytes += int64(len(end.Payload))

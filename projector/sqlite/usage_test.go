@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -17,19 +18,19 @@ func worked(session, run, model string, at time.Time, tokens int64) []eventlog.E
 	step, base := "step-"+run, factAt(session, at.UnixMilli())
 	return []eventlog.Entry{
 		said(session, "go"),
-		fact(session, run, &eventlog.RunRequested{RunID: run, Mode: eventlog.ModeStart, FactBase: base}),
+		factOf(session, run, &fact.RunRequested{RunID: run, Mode: fact.ModeStart, Base: base}),
 		chunk(session, run, "", &eventlog.StepStart{StepID: &step, Base: eventlog.Base{
 			AgentID: session, AgentType: "a", Timestamp: at.UnixMilli(), Step: 1,
 		}}),
-		fact(session, run, &eventlog.ModelTurn{
-			RunID: run, StepID: step, Step: 1, Model: model, StopReason: eventlog.StopToolUse, FactBase: base,
-			Usage: eventlog.TokenUsage{Prompt: tokens, Completion: tokens, Total: 2 * tokens},
-			Parts: []eventlog.TurnPart{{ToolCall: &eventlog.ToolCall{ID: "c-" + run, Name: "look", Arguments: json.RawMessage(`{}`)}}},
+		factOf(session, run, &fact.ModelTurn{
+			RunID: run, StepID: step, Step: 1, Model: model, StopReason: fact.StopToolUse, Base: base,
+			Usage: fact.TokenUsage{Prompt: tokens, Completion: tokens, Total: 2 * tokens},
+			Parts: []fact.TurnPart{{ToolCall: &fact.ToolCall{ID: "c-" + run, Name: "look", Arguments: json.RawMessage(`{}`)}}},
 		}),
-		fact(session, run, &eventlog.ToolResult{
-			RunID: run, StepID: step, ToolCallID: "c-" + run, ToolName: "look", Error: "no", FactBase: base,
+		factOf(session, run, &fact.ToolResult{
+			RunID: run, StepID: step, ToolCallID: "c-" + run, ToolName: "look", Error: "no", Base: base,
 		}),
-		fact(session, run, &eventlog.RunEnded{RunID: run, Status: eventlog.RunCompleted, FactBase: base}),
+		factOf(session, run, &fact.RunEnded{RunID: run, Status: fact.RunCompleted, Base: base}),
 	}
 }
 
@@ -43,8 +44,8 @@ func TestUsage(t *testing.T) {
 	w.append("s2", created("s2", "blue", "bob"))
 	w.append("s2", worked("s2", "r1", "small", day, 1_000_000)...)
 	child := "s2-child"
-	w.append("s2", fact(child, "", &eventlog.SessionCreated{
-		AgentType: "red", Child: &eventlog.SubSession{ParentSessionID: "s2", CallID: "c", Mode: "ephemeral"}, FactBase: factAt(child, 1),
+	w.append("s2", factOf(child, "", &fact.SessionCreated{
+		AgentType: "red", Child: &fact.SubSession{ParentSessionID: "s2", CallID: "c", Mode: "ephemeral"}, Base: factAt(child, 1),
 	}))
 	w.append("s2", worked(child, "r3", "small", day, 500_000)...)
 	w.open()
@@ -131,7 +132,7 @@ func TestRunsByFilter(t *testing.T) {
 		{"session", readmodel.RunFilter{SessionID: "s1"}, []string{"r2", "r1"}},
 		{"agent", readmodel.RunFilter{AgentType: "blue"}, []string{"r3"}},
 		{"user", readmodel.RunFilter{UserID: "ann"}, []string{"r2", "r1"}},
-		{"status", readmodel.RunFilter{Status: eventlog.RunRunning}, []string{"r3"}},
+		{"status", readmodel.RunFilter{Status: fact.RunRunning}, []string{"r3"}},
 		{"time", readmodel.RunFilter{From: day.UnixMilli(), To: day.Add(2 * time.Hour).UnixMilli()}, []string{"r3", "r1"}},
 		{"page", readmodel.RunFilter{Paging: readmodel.Paging{Offset: 1, Limit: 1}}, []string{"r3"}},
 		{"visible sessions", readmodel.RunFilter{Visible: func(root string) bool { return root == "s1" }, Paging: readmodel.Paging{Offset: 1}}, []string{"r1"}},

@@ -8,7 +8,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/cache"
 )
 
@@ -146,7 +146,7 @@ func (s *vectorSet) read(ctx context.Context, tx *sql.Tx, of space, last, remove
 		if err := row.Scan(&e.id, &e.memory, &raw); err != nil {
 			return err
 		}
-		v, err := eventlog.VectorOf(raw)
+		v, err := fact.VectorOf(raw)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -134,7 +135,7 @@ func TestVectorsWithoutADirection(t *testing.T) {
 		require.Nil(t, unitOf(v))
 	}
 	require.Equal(t, unitOf([]float32{1e30, -1e30}), unitOf([]float32{1e-30, -1e-30}), "the length does not matter")
-	most := make([]float32, eventlog.MaxDimensions)
+	most := make([]float32, fact.MaxDimensions)
 	most[0] = 1
 	require.NotNil(t, unitOf(most))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
@@ -123,11 +124,11 @@ func (p *projection) memorize(log string, r eventlog.Record) error {
 			log, int64(r.Sequence), r.Type, err.Error())
 	}
 	switch f := f.(type) {
-	case *eventlog.MemorySaved:
+	case *fact.MemorySaved:
 		err = p.saveMemory(s, r.Sequence, f)
-	case *eventlog.MemoryEmbedded:
+	case *fact.MemoryEmbedded:
 		err = p.embedMemory(s, f)
-	case *eventlog.MemoryForgotten:
+	case *fact.MemoryForgotten:
 		err = p.forgetMemory(s, f.MemoryID)
 	}
 	if err != nil || len(s.terms) < maxTerms {
@@ -137,7 +138,7 @@ func (p *projection) memorize(log string, r eventlog.Record) error {
 	return p.err
 }
 
-func (p *projection) saveMemory(s *scope, sequence uint64, f *eventlog.MemorySaved) error {
+func (p *projection) saveMemory(s *scope, sequence uint64, f *fact.MemorySaved) error {
 	insert, err := p.stmt(`INSERT INTO memories (scope, memory, content, tags, metadata, source, at, sequence)
 		SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM forgotten WHERE scope = ? AND memory = ?) ON CONFLICT DO NOTHING`)
 	if err != nil {
@@ -179,7 +180,7 @@ func optional(v any, there bool) (text sql.NullString, err error) {
 
 // embedMemory writes a memory's vector. It does nothing if the memory was forgotten
 // meanwhile.
-func (p *projection) embedMemory(s *scope, f *eventlog.MemoryEmbedded) error {
+func (p *projection) embedMemory(s *scope, f *fact.MemoryEmbedded) error {
 	var memory int64
 	err := p.row("SELECT id FROM memories WHERE scope = ? AND memory = ?", []any{s.id, f.MemoryID}, &memory)
 	if errors.Is(err, sql.ErrNoRows) {

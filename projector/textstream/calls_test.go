@@ -6,13 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // turn is a model's turn with a call.
-func turn(id, args string) *eventlog.ModelTurn {
-	return &eventlog.ModelTurn{
-		RunID: "r", StepID: "1", Step: 1, StopReason: eventlog.StopToolUse,
-		Parts: []eventlog.TurnPart{{Text: "x"}, {ToolCall: &eventlog.ToolCall{ID: id, Name: "look", Arguments: raw(args)}}},
+func turn(id, args string) *fact.ModelTurn {
+	return &fact.ModelTurn{
+		RunID: "r", StepID: "1", Step: 1, StopReason: fact.StopToolUse,
+		Parts: []fact.TurnPart{{Text: "x"}, {ToolCall: &fact.ToolCall{ID: id, Name: "look", Arguments: raw(args)}}},
 	}
 }
 

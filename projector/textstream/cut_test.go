@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
@@ -65,9 +66,9 @@ func TestBlocksAreOpenedAgainWhenTheyGoOn(t *testing.T) {
 func TestStepsAreFinishedOnce(t *testing.T) {
 	step := &eventlog.StepStart{Base: of(root)}
 	end := &eventlog.StepEnd{Base: of(root)}
-	ended := &eventlog.RunEnded{RunID: "r", Status: eventlog.RunClientTool}
-	next := &eventlog.RunRequested{RunID: "r2", Mode: eventlog.ModeContinue}
-	claimed := &eventlog.RunClaimed{RunID: "r", Node: "n", Attempt: 2}
+	ended := &fact.RunEnded{RunID: "r", Status: fact.RunClientTool}
+	next := &fact.RunRequested{RunID: "r2", Mode: fact.ModeContinue}
+	claimed := &fact.RunClaimed{RunID: "r", Node: "n", Attempt: 2}
 	const start, finish = `{"type":"start-step"}`, `{"type":"finish-step"}`
 	whole := start + "\n" + finish
 
@@ -77,7 +78,7 @@ func TestStepsAreFinishedOnce(t *testing.T) {
 	require.Equal(t, whole, told(t, 0, step, ended, claimed, end), "the run was claimed again to be aborted")
 	require.Equal(t, whole, told(t, 0, step, next, claimed, end), "the run before has died, and the step continues")
 	require.Equal(t, whole+"\n"+start+"\nEND\n"+finish, told(t, 0, step, ended, next, step, next), "the same in a second run")
-	require.Equal(t, whole, told(t, 0, step, ended, about(t, child, &eventlog.RunRequested{RunID: "c", Mode: eventlog.ModeStart})),
+	require.Equal(t, whole, told(t, 0, step, ended, about(t, child, &fact.RunRequested{RunID: "c", Mode: fact.ModeStart})),
 		"that was a sub-agent's run")
 	require.Equal(t, whole+"\n"+start+"\nEND\n"+finish, told(t, 0, step, step), "one that broke off")
 }
@@ -86,7 +87,7 @@ func TestStepsAreFinishedOnce(t *testing.T) {
 // next one.
 func TestNoBlockContinuesInTheNextResponse(t *testing.T) {
 	text := &eventlog.TextDelta{Delta: "x", Base: of(child)}
-	ended := &eventlog.RunEnded{RunID: "r", Status: eventlog.RunClientTool}
+	ended := &fact.RunEnded{RunID: "r", Status: fact.RunClientTool}
 	require.Equal(t, script(`
 		{"type":"text-start","id":"s-sub-a-text-0","metadata":{"parentToolUseId":"s-sub-a"}}
 		{"type":"text-delta","id":"s-sub-a-text-0","text":"x","metadata":{"parentToolUseId":"s-sub-a"}}

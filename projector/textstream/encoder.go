@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
@@ -17,7 +18,7 @@ type Options struct {
 	Earlier map[string]bool
 	// Cost returns what tokens of a model cost, in USD, and false if that is
 	// not known; nil: it never is.
-	Cost func(model string, tokens eventlog.TokenUsage) (usd float64, known bool)
+	Cost func(model string, tokens fact.TokenUsage) (usd float64, known bool)
 }
 
 // Encoder encodes one response: a message's stream from a cut, or from its
@@ -25,7 +26,7 @@ type Options struct {
 type Encoder struct {
 	root    string
 	earlier map[string]bool
-	price   func(string, eventlog.TokenUsage) (float64, bool)
+	price   func(string, fact.TokenUsage) (float64, bool)
 	agents  map[string]*agent
 	// parents are the calls that sub-agents' sessions belong to, by session.
 	parents map[string]string

@@ -4,30 +4,31 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // fact reads a fact. Most facts change nothing in the stream.
-func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
+func (e *Encoder) fact(r eventlog.Record, f fact.Fact) {
 	switch f := f.(type) {
-	case *eventlog.SessionCreated:
+	case *fact.SessionCreated:
 		if f.Child != nil {
 			e.parents[r.Agent] = f.Child.CallID
 		}
-	case *eventlog.CallSuspended:
+	case *fact.CallSuspended:
 		if _, known := e.parents[f.ChildSessionID]; !known && f.ChildSessionID != "" {
 			e.parents[f.ChildSessionID] = f.ToolCallID
 		}
-	case *eventlog.ModelTurn:
+	case *fact.ModelTurn:
 		e.usage.add(f.Model, f.Usage, e.price)
 		for _, p := range f.Parts {
 			if p.ToolCall != nil {
 				e.agent(r.Agent).call(p.ToolCall.ID).input = p.ToolCall.Arguments // it may never begin
 			}
 		}
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		e.endStep(e.agent(r.Agent))
 		e.mayEnd(r.Agent)
-	case *eventlog.StreamEnd, *eventlog.StreamFailed, *eventlog.StreamPaused:
+	case *fact.StreamEnd, *fact.StreamFailed, *fact.StreamPaused:
 		e.mayEnd(r.Agent)
 	case *eventlog.Truncated:
 		e.truncated(f.Ranges, r.Sequence)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
@@ -15,7 +16,7 @@ type usage struct {
 	unpriced      bool // the cost of some is not known
 }
 
-func (u *usage) add(model string, t eventlog.TokenUsage, price func(string, eventlog.TokenUsage) (float64, bool)) {
+func (u *usage) add(model string, t fact.TokenUsage, price func(string, fact.TokenUsage) (float64, bool)) {
 	u.input += t.Prompt
 	u.output += t.Completion
 	u.turns++

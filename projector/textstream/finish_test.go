@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/textstream"
 	"github.com/helixd/helixd/projector/uimessage"
 )
@@ -65,11 +66,11 @@ func TestAFailureIsToldOnce(t *testing.T) {
 
 // Usage and duration are the whole message's, whatever the client has seen.
 func TestTotals(t *testing.T) {
-	spent := func(in, out int64) *eventlog.ModelTurn {
-		return &eventlog.ModelTurn{StepID: "1", Usage: eventlog.TokenUsage{Prompt: in, Completion: out, Reasoning: 1, Total: in + out}}
+	spent := func(in, out int64) *fact.ModelTurn {
+		return &fact.ModelTurn{StepID: "1", Usage: fact.TokenUsage{Prompt: in, Completion: out, Reasoning: 1, Total: in + out}}
 	}
-	asked := &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart} // it may be given, or not
-	submitted := &eventlog.ResultSubmitted{ToolCallID: "c", Kind: eventlog.SubmitTimeout}
+	asked := &fact.RunRequested{RunID: "r", Mode: fact.ModeStart} // it may be given, or not
+	submitted := &fact.ResultSubmitted{ToolCallID: "c", Kind: fact.SubmitTimeout}
 	all := records(t, asked, &eventlog.StepStart{Base: of(root)}, spent(10, 1), about(t, child, spent(20, 2)), spent(30, 3),
 		&eventlog.StepEnd{Base: of(root)}, submitted)
 	all[5].Time = all[1].Time.Add(90 * time.Second)
@@ -85,14 +86,14 @@ func TestTotals(t *testing.T) {
 
 // The cost is the message's, in the whole tree, if all prices are known.
 func TestCost(t *testing.T) {
-	turn := func(model string, out int64) *eventlog.ModelTurn {
-		return &eventlog.ModelTurn{StepID: "1", Model: model, Usage: eventlog.TokenUsage{Completion: out}}
+	turn := func(model string, out int64) *fact.ModelTurn {
+		return &fact.ModelTurn{StepID: "1", Model: model, Usage: fact.TokenUsage{Completion: out}}
 	}
-	known := func(model string, tokens eventlog.TokenUsage) (float64, bool) {
+	known := func(model string, tokens fact.TokenUsage) (float64, bool) {
 		return float64(tokens.Completion) / 2, model != "new"
 	}
 	for _, test := range []struct {
-		price func(string, eventlog.TokenUsage) (float64, bool)
+		price func(string, fact.TokenUsage) (float64, bool)
 		turns []any
 		want  *float64
 	}{

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/textstream"
 	"github.com/helixd/helixd/projector/uimessage"
 )
@@ -48,7 +49,7 @@ func entry(t require.TestingT, one any) (e eventlog.Entry) {
 	switch one := one.(type) {
 	case eventlog.Chunk:
 		e, err = eventlog.NewChunk(one, eventlog.Labels{Run: "r"})
-	case eventlog.Fact:
+	case fact.Fact:
 		e, err = eventlog.NewFact(root, one, eventlog.Labels{Run: "r"})
 	}
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func entry(t require.TestingT, one any) (e eventlog.Entry) {
 }
 
 // about is a fact about another session than the root's.
-func about(t *testing.T, session string, f eventlog.Fact) eventlog.Record {
+func about(t *testing.T, session string, f fact.Fact) eventlog.Record {
 	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
 	require.NoError(t, err)
 	return eventlog.Record{Entry: e}

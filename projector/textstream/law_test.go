@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
@@ -67,16 +68,16 @@ func (m tale) rest(t *testing.T, n int, sequence uint64, frames int) (rest []uim
 func ending(t *testing.T, r eventlog.Record) uimessage.Ending {
 	f, err := r.Fact()
 	require.NoError(t, err)
-	ended := f.(*eventlog.RunEnded)
+	ended := f.(*fact.RunEnded)
 	end := uimessage.Ending{Error: ended.Error}
 	switch {
-	case ended.Status == eventlog.RunCompleted:
+	case ended.Status == fact.RunCompleted:
 		end.Outcome = uimessage.Completed
 	case ended.ErrorCode == "aborted":
 		end.Outcome = uimessage.Aborted
-	case ended.Status == eventlog.RunFailed:
+	case ended.Status == fact.RunFailed:
 		end.Outcome = uimessage.Failed
-	case ended.Status == eventlog.RunStopped:
+	case ended.Status == fact.RunStopped:
 		end.Outcome = uimessage.Interrupted
 	default:
 		end.Outcome = uimessage.Waiting

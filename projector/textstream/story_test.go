@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -96,7 +97,7 @@ func calls(id, name, args string) scripted.Turn {
 	return scripted.Turn{ToolCalls: []scripted.Call{{ID: id, Name: name, Arguments: raw(args)}}}
 }
 
-var spent = eventlog.TokenUsage{Prompt: 20, Completion: 5}
+var spent = fact.TokenUsage{Prompt: 20, Completion: 5}
 
 // echo says its arguments.
 var echo = agentloop.Tool{Name: "echo", Execute: func(_ context.Context, _ *agentloop.Call, args json.RawMessage) (any, error) {
@@ -128,7 +129,7 @@ func (f *flaky) Generate(ctx context.Context, req model.Request, emit func(model
 
 const answer = `{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}`
 
-var approve = engine.Submission{ToolCallID: "c", Kind: eventlog.SubmitApproval, Approved: true}
+var approve = engine.Submission{ToolCallID: "c", Kind: fact.SubmitApproval, Approved: true}
 
 func answered(s engine.Submission) func(*player) { return func(p *player) { p.submit(s) } }
 
@@ -158,17 +159,17 @@ func stories() []story {
 				{ID: "c", Name: "echo", Arguments: raw(`{"x": 1}`)}, {ID: "d", Name: "fails"},
 				{ID: "e", Name: "nobody", Arguments: raw(`{"x": 3}`)}, {ID: "f", Name: "echo", Arguments: raw(`{"x": 4`)},
 			}, Usage: spent},
-			scripted.Turn{Text: "That is all.", StopReason: eventlog.StopMaxTokens}), echo, fails)},
+			scripted.Turn{Text: "That is all.", StopReason: fact.StopMaxTokens}), echo, fails)},
 		{name: "approved", agents: boss(says(calls("c", "deploy", `{"to": "prod"}`), scripted.Turn{Text: "Deployed, at last."}), deploy()),
 			then: []func(*player){answered(approve)}},
 		{name: "denied", agents: boss(says(calls("c", "deploy", `{"to": "moon"}`), scripted.Turn{Text: "Then not, my friend."}), deploy()),
-			then: []func(*player){answered(engine.Submission{ToolCallID: "c", Kind: eventlog.SubmitApproval, Reason: "too far"})}},
+			then: []func(*player){answered(engine.Submission{ToolCallID: "c", Kind: fact.SubmitApproval, Reason: "too far"})}},
 		{name: "client tool", agents: boss(says(
 			scripted.Turn{Text: "Let me ask.", ToolCalls: calls("c", "ask", `{"q": "where"}`).ToolCalls}, scripted.Turn{Text: "Rome is nice."}),
 			agentloop.Tool{Name: "ask", Client: true}),
 			then: []func(*player){
 				func(p *player) { p.resume() }, // nobody has answered
-				answered(engine.Submission{ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: raw(`{"city":"Rome"}`)}),
+				answered(engine.Submission{ToolCallID: "c", Kind: fact.SubmitClientResult, Result: raw(`{"city":"Rome"}`)}),
 			}},
 		{name: "sub-agents, and one of them waits", agents: append(
 			[]agentloop.Agent{{Name: "boss", SubAgents: []agentloop.SubAgent{{Agent: "helper"}}, Tools: []agentloop.Tool{echo}, Model: says(

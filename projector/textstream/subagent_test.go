@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // What a sub-agent does is sent as the root's is, marked with the call that
@@ -37,8 +38,8 @@ func TestSubAgentsAreMarkedWithTheirCalls(t *testing.T) {
 		{"type":"finish-step"}`),
 		told(t, 0,
 			&eventlog.StepStart{Base: of(root)},
-			about(t, child, &eventlog.SessionCreated{AgentType: "h", Child: &eventlog.SubSession{
-				ParentSessionID: root, CallID: "a", Mode: eventlog.SubSessionEphemeral,
+			about(t, child, &fact.SessionCreated{AgentType: "h", Child: &fact.SubSession{
+				ParentSessionID: root, CallID: "a", Mode: fact.SubSessionEphemeral,
 			}}),
 			&eventlog.StepStart{Base: of(child)},
 			say(child, "1"), say(root, "2"),
@@ -57,8 +58,8 @@ func TestSubAgentsAreMarkedWithTheirCalls(t *testing.T) {
 func TestASubAgentOfAnEarlierMessageIsNotTakenForTheRoot(t *testing.T) {
 	const coder = "s-agent-coder"
 	text := &eventlog.TextDelta{Delta: "x", Base: of(coder)}
-	waits := &eventlog.CallSuspended{
-		RunID: "r", StepID: "1", ToolCallID: "send", ToolName: "companion__sendMessage", Kind: eventlog.PendingChild, ChildSessionID: coder,
+	waits := &fact.CallSuspended{
+		RunID: "r", StepID: "1", ToolCallID: "send", ToolName: "companion__sendMessage", Kind: fact.PendingChild, ChildSessionID: coder,
 	}
 	require.Contains(t, told(t, 0, waits, text), `{"parentToolUseId":"send"}`, "the call waits for it")
 	require.Contains(t, told(t, 0, &eventlog.SubAgentStart{SubAgentType: "h", SubSessionID: coder, CallID: "spawn", Base: of(root)}, waits, text),
@@ -68,6 +69,6 @@ func TestASubAgentOfAnEarlierMessageIsNotTakenForTheRoot(t *testing.T) {
 
 func TestASubAgentsTextEndsWithItsRun(t *testing.T) {
 	text := &eventlog.TextDelta{Delta: "x", Base: of(child)}
-	require.Contains(t, told(t, 0, text, about(t, child, &eventlog.RunEnded{RunID: "r", Status: eventlog.RunStopped}), text),
+	require.Contains(t, told(t, 0, text, about(t, child, &fact.RunEnded{RunID: "r", Status: fact.RunStopped}), text),
 		`"s-sub-a-text-1"`)
 }

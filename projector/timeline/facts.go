@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -18,61 +19,61 @@ const (
 
 // fact folds a fact and returns the span that it is of. The claim and the
 // number of dead ranges are what they were before.
-func (t *Timeline) fact(l *lane, r eventlog.Record, f eventlog.Fact, claim *projector.Claim, dead int) *Span {
+func (t *Timeline) fact(l *lane, r eventlog.Record, f fact.Fact, claim *projector.Claim, dead int) *Span {
 	seq := r.Sequence
 	switch f := f.(type) {
-	case *eventlog.UserMessage:
+	case *fact.UserMessage:
 		return t.userMessage(l, seq, f)
-	case *eventlog.RunRequested:
+	case *fact.RunRequested:
 		t.beginRun(l, seq, f)
-	case *eventlog.RunClaimed:
+	case *fact.RunClaimed:
 		t.claim(l, seq, f, claim)
-	case *eventlog.ClaimSettled:
-		if f.How == eventlog.ClaimReleased {
+	case *fact.ClaimSettled:
+		if f.How == fact.ClaimReleased {
 			t.claimed = false
 		}
-	case *eventlog.ModelTurn:
+	case *fact.ModelTurn:
 		l.endContent(StatusDone, seq)
-	case *eventlog.ModelFailed:
+	case *fact.ModelFailed:
 		l.endContent(StatusFailed, seq)
 		t.mark(l, MarkError, seq, fmt.Sprintf("attempt %d: %s: %s", f.Attempt, f.Code, f.Error))
-	case *eventlog.WorkspaceFailed:
+	case *fact.WorkspaceFailed:
 		t.mark(l, MarkError, seq, fmt.Sprintf("workspace %s: %s", f.Name, f.Error))
-	case *eventlog.CallSuspended:
+	case *fact.CallSuspended:
 		return t.suspendCall(l, seq, f)
-	case *eventlog.ResultSubmitted:
+	case *fact.ResultSubmitted:
 		return t.submit(l, seq, f)
-	case *eventlog.ToolResult:
+	case *fact.ToolResult:
 		return t.toolResult(l, seq, f)
-	case *eventlog.MemoryRecalled:
+	case *fact.MemoryRecalled:
 		t.recalled(l, seq, f)
-	case *eventlog.InterruptRequested:
+	case *fact.InterruptRequested:
 		t.stop(l, seq, f)
-	case *eventlog.SessionForked:
+	case *fact.SessionForked:
 		t.mark(l, MarkForked, seq, fmt.Sprintf("%s at %d", f.FromSessionID, f.FromSequence))
 		t.takeOver(seq)
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		t.endRun(l, seq, f)
 	case *eventlog.Truncated:
 		t.truncate(l, seq, f, t.state.Dead[min(dead, len(t.state.Dead)):])
-	case *eventlog.StreamPaused:
+	case *fact.StreamPaused:
 		t.pause(l, seq, f.Reason)
-	case *eventlog.StreamResumed:
+	case *fact.StreamResumed:
 		if l.paused {
 			l.paused = false
 			t.mark(l, MarkResumed, seq, "")
 		}
-	case *eventlog.StreamEnd:
+	case *fact.StreamEnd:
 		t.endStream(l, seq, StatusDone)
 		t.mark(l, MarkEnded, seq, string(projector.SessionCompleted))
-	case *eventlog.StreamFailed:
+	case *fact.StreamFailed:
 		t.endStream(l, seq, StatusFailed)
 		t.mark(l, MarkEnded, seq, string(projector.SessionFailed))
 	}
 	return nil
 }
 
-func (t *Timeline) userMessage(l *lane, seq uint64, f *eventlog.UserMessage) *Span {
+func (t *Timeline) userMessage(l *lane, seq uint64, f *fact.UserMessage) *Span {
 	l.endBlock(seq)
 	label := f.Content
 	if strings.TrimSpace(label) == "" && len(f.Files) > 0 {
@@ -91,7 +92,7 @@ func (t *Timeline) userMessage(l *lane, seq uint64, f *eventlog.UserMessage) *Sp
 	return s
 }
 
-func (t *Timeline) beginRun(l *lane, seq uint64, f *eventlog.RunRequested) {
+func (t *Timeline) beginRun(l *lane, seq uint64, f *fact.RunRequested) {
 	l.paused, l.stop = false, ""
 	l.endContent(StatusInterrupted, seq)
 	if last := l.run; last != nil {
@@ -99,7 +100,7 @@ func (t *Timeline) beginRun(l *lane, seq uint64, f *eventlog.RunRequested) {
 	} else if last := t.lastRun(l); last != nil && last.Status == StatusWaiting {
 		last.Status, last.Updated = StatusDone, seq
 	}
-	if f.Mode == eventlog.ModeStart {
+	if f.Mode == fact.ModeStart {
 		t.leave(l, StatusInterrupted, seq)
 	} else if l.step != nil {
 		l.step.Status = StatusOpen
@@ -136,7 +137,7 @@ func (t *Timeline) leave(l *lane, status Status, seq uint64) {
 
 // claim marks the node that drives the tree from now on, and whether another node has
 // left its work unfinished.
-func (t *Timeline) claim(l *lane, seq uint64, f *eventlog.RunClaimed, last *projector.Claim) {
+func (t *Timeline) claim(l *lane, seq uint64, f *fact.RunClaimed, last *projector.Claim) {
 	if isFence(t.state.Claim) {
 		t.claimed = false
 		return
@@ -162,15 +163,15 @@ func (t *Timeline) claim(l *lane, seq uint64, f *eventlog.RunClaimed, last *proj
 }
 
 // suspendCall has a call wait.
-func (t *Timeline) suspendCall(l *lane, seq uint64, f *eventlog.CallSuspended) *Span {
+func (t *Timeline) suspendCall(l *lane, seq uint64, f *fact.CallSuspended) *Span {
 	switch f.Kind {
-	case eventlog.PendingApproval:
+	case fact.PendingApproval:
 		l.endBlock(seq)
 		s := t.open(l, KindApproval, seq, f.ToolName)
 		s.CallID, s.Status = f.ToolCallID, StatusWaiting
 		l.waits[f.ToolCallID] = s
 		return s
-	case eventlog.PendingChild:
+	case fact.PendingChild:
 		s := l.calls[f.ToolCallID]
 		if s == nil || !s.Open {
 			s = t.call(l, KindChild, seq, f.ToolCallID, f.ToolName)
@@ -185,7 +186,7 @@ func (t *Timeline) suspendCall(l *lane, seq uint64, f *eventlog.CallSuspended) *
 }
 
 // submit ends the wait of a call; the first answer counts.
-func (t *Timeline) submit(l *lane, seq uint64, f *eventlog.ResultSubmitted) *Span {
+func (t *Timeline) submit(l *lane, seq uint64, f *fact.ResultSubmitted) *Span {
 	s := l.waits[f.ToolCallID]
 	if s == nil || !s.Open {
 		if s = l.calls[f.ToolCallID]; s == nil || !s.Open || s.Kind != KindClientTool {
@@ -194,9 +195,9 @@ func (t *Timeline) submit(l *lane, seq uint64, f *eventlog.ResultSubmitted) *Spa
 	}
 	t.grow(s, seq)
 	switch {
-	case f.Kind == eventlog.SubmitTimeout:
+	case f.Kind == fact.SubmitTimeout:
 		end(s, StatusFailed, seq)
-	case f.Kind == eventlog.SubmitAbandoned:
+	case f.Kind == fact.SubmitAbandoned:
 		end(s, StatusInterrupted, seq)
 	case s.Kind == KindApproval && !f.Approved:
 		end(s, StatusDenied, seq)
@@ -211,7 +212,7 @@ func (t *Timeline) submit(l *lane, seq uint64, f *eventlog.ResultSubmitted) *Spa
 	return s
 }
 
-func (t *Timeline) toolResult(l *lane, seq uint64, f *eventlog.ToolResult) *Span {
+func (t *Timeline) toolResult(l *lane, seq uint64, f *fact.ToolResult) *Span {
 	s := l.calls[f.ToolCallID]
 	wait := l.waits[f.ToolCallID]
 	if s == nil && wait != nil && f.Error != "" { // it was not executed
@@ -246,7 +247,7 @@ func (t *Timeline) toolResult(l *lane, seq uint64, f *eventlog.ToolResult) *Span
 }
 
 // recalled marks of how much an agent was reminded, if of anything.
-func (t *Timeline) recalled(l *lane, seq uint64, f *eventlog.MemoryRecalled) {
+func (t *Timeline) recalled(l *lane, seq uint64, f *fact.MemoryRecalled) {
 	switch n := len(f.Memories); {
 	case f.Error != "":
 		t.mark(l, MarkRecalled, seq, "failed: "+f.Error)
@@ -258,24 +259,24 @@ func (t *Timeline) recalled(l *lane, seq uint64, f *eventlog.MemoryRecalled) {
 }
 
 // stop marks a wish that a run should stop, once.
-func (t *Timeline) stop(l *lane, seq uint64, f *eventlog.InterruptRequested) {
+func (t *Timeline) stop(l *lane, seq uint64, f *fact.InterruptRequested) {
 	wish := f.RunID + " " + string(f.Kind)
 	if l.stop == wish { // the node that drives the run has acknowledged it
 		return
 	}
 	l.stop = wish
 	kind := MarkInterrupt
-	if f.Kind == eventlog.StopAbort {
+	if f.Kind == fact.StopAbort {
 		kind = MarkAbort
 	}
 	t.mark(l, kind, seq, f.Reason)
 }
 
-func (t *Timeline) endRun(l *lane, seq uint64, f *eventlog.RunEnded) {
+func (t *Timeline) endRun(l *lane, seq uint64, f *fact.RunEnded) {
 	if t.state.Claim != nil && t.state.Claim.RunID == f.RunID {
 		t.claimed = false
 	}
-	if f.Status == eventlog.RunFailed {
+	if f.Status == fact.RunFailed {
 		t.mark(l, MarkError, seq, strings.TrimPrefix(f.ErrorCode+": "+f.Error, ": "))
 	}
 	if l.run == nil || l.run.RunID != f.RunID {
@@ -285,12 +286,12 @@ func (t *Timeline) endRun(l *lane, seq uint64, f *eventlog.RunEnded) {
 	l.run = nil
 	status := StatusWaiting
 	switch f.Status {
-	case eventlog.RunCompleted:
+	case fact.RunCompleted:
 		status = StatusDone
-	case eventlog.RunFailed:
+	case fact.RunFailed:
 		status = StatusFailed
 		run.Error = short(f.Error, MaxError)
-	case eventlog.RunStopped:
+	case fact.RunStopped:
 		status = StatusInterrupted
 	}
 	end(run, status, seq)
@@ -338,17 +339,17 @@ func (t *Timeline) waiting(l *lane, seq uint64, c projector.Call) {
 	}
 	var s *Span
 	switch {
-	case c.Pending.Kind == eventlog.PendingApproval:
+	case c.Pending.Kind == fact.PendingApproval:
 		s = t.open(l, KindApproval, seq, c.Name)
 		l.waits[c.ID] = s
-	case c.Pending.Kind == eventlog.PendingChild:
+	case c.Pending.Kind == fact.PendingChild:
 		s = t.call(l, KindChild, seq, c.ID, c.Name)
 	default:
 		s = t.call(l, KindClientTool, seq, c.ID, c.Name)
 	}
 	s.ID += ".call." + l.id + "." + c.ID
 	s.CallID, s.Status, s.Records = c.ID, StatusWaiting, 1
-	if c.Answer != nil && c.Pending.Kind != eventlog.PendingChild {
+	if c.Answer != nil && c.Pending.Kind != fact.PendingChild {
 		end(s, StatusDone, seq)
 	}
 }

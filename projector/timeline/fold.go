@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -82,7 +83,7 @@ func (t *Timeline) contain(l *lane, r eventlog.Record, run, step *Span, chars in
 	switch {
 	case r.Kind == eventlog.KindFact && r.Type == (*eventlog.Truncated)(nil).Type():
 		run, step = nil, nil
-	case r.Kind == eventlog.KindFact && r.Type == (*eventlog.RunRequested)(nil).Type():
+	case r.Kind == eventlog.KindFact && r.Type == (*fact.RunRequested)(nil).Type():
 		run = nil
 	}
 	if l.step != nil && l.step.From == r.Sequence {

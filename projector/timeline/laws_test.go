@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/timeline"
@@ -116,19 +117,19 @@ func randomStory(rnd *rand.Rand, n int) []eventlog.Record {
 		case 11:
 			s.result(agent, step, call, []string{"", "broke"}[rnd.IntN(2)])
 		case 12:
-			s.wait(agent, step, call, []eventlog.PendingKind{eventlog.PendingApproval, eventlog.PendingClient, eventlog.PendingChild}[rnd.IntN(3)])
+			s.wait(agent, step, call, []fact.PendingKind{fact.PendingApproval, fact.PendingClient, fact.PendingChild}[rnd.IntN(3)])
 		case 13:
-			s.fact(agent, func(b eventlog.FactBase) eventlog.Fact {
-				return &eventlog.ResultSubmitted{ToolCallID: call, Kind: eventlog.SubmitApproval, Approved: rnd.IntN(2) == 0, FactBase: b}
+			s.fact(agent, func(b fact.Base) fact.Fact {
+				return &fact.ResultSubmitted{ToolCallID: call, Kind: fact.SubmitApproval, Approved: rnd.IntN(2) == 0, Base: b}
 			})
 		case 14:
 			s.chunk(agent, "", func(b eventlog.Base) eventlog.Chunk {
 				return &eventlog.StepCommitted{RunID: s.run, StepID: step, CheckpointID: "cp", Base: b}
 			})
 		case 15:
-			s.request(agent, fmt.Sprint("r", rnd.IntN(50)), []eventlog.RunMode{eventlog.ModeStart, eventlog.ModeContinue}[rnd.IntN(2)])
+			s.request(agent, fmt.Sprint("r", rnd.IntN(50)), []fact.RunMode{fact.ModeStart, fact.ModeContinue}[rnd.IntN(2)])
 		case 16:
-			s.end(agent, []eventlog.RunStatus{eventlog.RunCompleted, eventlog.RunFailed, eventlog.RunStopped, eventlog.RunClientTool}[rnd.IntN(4)])
+			s.end(agent, []fact.RunStatus{fact.RunCompleted, fact.RunFailed, fact.RunStopped, fact.RunClientTool}[rnd.IntN(4)])
 		case 17:
 			from := any()
 			scope := []eventlog.Scope{eventlog.ScopeRun, eventlog.ScopeContent}[rnd.IntN(2)]
@@ -165,12 +166,12 @@ func (s *story) rollback(after uint64) uint64 {
 			ranges = append(ranges, eventlog.Range{AgentID: agent, From: after + 1, To: head, Scope: eventlog.ScopeAll})
 		}
 	}
-	s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.RunClaimed{RunID: "rollback-x", Node: "rollback", Attempt: 1, FactBase: b}
+	s.fact("s", func(b fact.Base) fact.Fact {
+		return &fact.RunClaimed{RunID: "rollback-x", Node: "rollback", Attempt: 1, Base: b}
 	})
-	return s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
+	return s.fact("s", func(b fact.Base) fact.Fact {
 		return &eventlog.Truncated{
-			Reason: eventlog.ResyncRollback, Ranges: ranges, AtSequence: max(head, after), AfterSequence: after, Restore: restore, FactBase: b,
+			Reason: eventlog.ResyncRollback, Ranges: ranges, AtSequence: max(head, after), AfterSequence: after, Restore: restore, Base: b,
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/timeline"
 )
 
@@ -59,8 +60,8 @@ func TestAnApprovalLastsFromTheRequestToTheAnswer(t *testing.T) {
 		s.begin("s")
 		s.step("s", "st")
 		s.turn("s", "st", "a")
-		asked := s.wait("s", "st", "a", eventlog.PendingApproval)
-		ended := s.end("s", eventlog.RunClientTool)
+		asked := s.wait("s", "st", "a", fact.PendingApproval)
+		ended := s.end("s", fact.RunClientTool)
 		v := s.view()
 		wait := only(t, v, timeline.KindApproval)
 		require.Equal(t, []any{true, timeline.StatusWaiting}, []any{wait.Open, wait.Status})
@@ -68,13 +69,13 @@ func TestAnApprovalLastsFromTheRequestToTheAnswer(t *testing.T) {
 		require.Equal(t, []any{ended, "client_tool", true}, []any{
 			only(t, v, timeline.KindSuspended).From, only(t, v, timeline.KindSuspended).Label, only(t, v, timeline.KindSuspended).Open,
 		})
-		answered := s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-			return &eventlog.ResultSubmitted{ToolCallID: "a", Kind: eventlog.SubmitApproval, Approved: approved, Reason: "no", FactBase: b}
+		answered := s.fact("s", func(b fact.Base) fact.Fact {
+			return &fact.ResultSubmitted{ToolCallID: "a", Kind: fact.SubmitApproval, Approved: approved, Reason: "no", Base: b}
 		})
 		for range 5 {
 			s.say("other", "meanwhile")
 		}
-		s.request("s", "r2", eventlog.ModeContinue)
+		s.request("s", "r2", fact.ModeContinue)
 		s.chunk("s", "a", func(b eventlog.Base) eventlog.Chunk {
 			return &eventlog.ToolApprovalResponse{ToolCallID: "a", ToolName: "t", ApprovalID: "x", Approved: approved, Base: b}
 		})
@@ -105,13 +106,13 @@ func TestAClientToolLastsUntilItsAnswer(t *testing.T) {
 	s.begin("s")
 	s.step("s", "st")
 	s.turn("s", "st", "a")
-	s.wait("s", "st", "a", eventlog.PendingClient)
+	s.wait("s", "st", "a", fact.PendingClient)
 	s.start("s", "a")
-	s.end("s", eventlog.RunClientTool)
-	s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.ResultSubmitted{ToolCallID: "a", Kind: eventlog.SubmitClientResult, Result: []byte(`1`), FactBase: b}
+	s.end("s", fact.RunClientTool)
+	s.fact("s", func(b fact.Base) fact.Fact {
+		return &fact.ResultSubmitted{ToolCallID: "a", Kind: fact.SubmitClientResult, Result: []byte(`1`), Base: b}
 	})
-	s.request("s", "r2", eventlog.ModeContinue)
+	s.request("s", "r2", fact.ModeContinue)
 	s.result("s", "st", "a", "")
 	v := s.view()
 	tool := only(t, v, timeline.KindClientTool)
@@ -124,10 +125,10 @@ func TestSubAgentsHaveLanesBeneathTheirParents(t *testing.T) {
 	t.Parallel()
 	s := new(story)
 	child := func(id, parent, call string) {
-		s.fact(id, func(b eventlog.FactBase) eventlog.Fact {
-			return &eventlog.SessionCreated{AgentType: "of " + parent, Child: &eventlog.SubSession{
-				ParentSessionID: parent, CallID: call, Mode: eventlog.SubSessionEphemeral,
-			}, FactBase: b}
+		s.fact(id, func(b fact.Base) fact.Fact {
+			return &fact.SessionCreated{AgentType: "of " + parent, Child: &fact.SubSession{
+				ParentSessionID: parent, CallID: call, Mode: fact.SubSessionEphemeral,
+			}, Base: b}
 		})
 	}
 	s.begin("s")
@@ -137,11 +138,11 @@ func TestSubAgentsHaveLanesBeneathTheirParents(t *testing.T) {
 	s.chunk("s", "a", func(b eventlog.Base) eventlog.Chunk {
 		return &eventlog.SubAgentStart{SubAgentType: "helper", SubSessionID: "one", CallID: "a", Base: b}
 	})
-	s.wait("s", "st", "a", eventlog.PendingChild)
+	s.wait("s", "st", "a", fact.PendingChild)
 	child("one", "s", "a")
 	child("two", "s", "b")
 	child("deep", "one", "c")
-	s.request("one", "r-one", eventlog.ModeStart)
+	s.request("one", "r-one", fact.ModeStart)
 	s.text("one", "mine")
 	v := s.view()
 	require.Equal(t, []timeline.Lane{
@@ -193,12 +194,12 @@ func TestTakeovers(t *testing.T) {
 		s.begin("s")
 		s.claim("node-1", 1)
 		if ended {
-			s.end("s", eventlog.RunStopped)
+			s.end("s", fact.RunStopped)
 		}
 		lived := s.records[len(s.records)-1].Sequence
 		s.run = "r2"
 		s.say("s", "hurry")
-		s.request("s", "r2", eventlog.ModeWithMessage)
+		s.request("s", "r2", fact.ModeWithMessage)
 		s.claim("node-2", 1)
 		v := s.view()
 		require.Equal(t, lived, spans(v, timeline.KindRun)[0].To, "what it has not written says nothing of how long it lived")
@@ -238,12 +239,12 @@ func TestARollback(t *testing.T) {
 	s.begin("s")
 	s.step("s", "st")
 	s.turn("s", "st", "a")
-	s.wait("s", "st", "a", eventlog.PendingApproval)
-	back := s.end("s", eventlog.RunClientTool)
-	s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.ResultSubmitted{ToolCallID: "a", Kind: eventlog.SubmitApproval, Approved: true, FactBase: b}
+	s.wait("s", "st", "a", fact.PendingApproval)
+	back := s.end("s", fact.RunClientTool)
+	s.fact("s", func(b fact.Base) fact.Fact {
+		return &fact.ResultSubmitted{ToolCallID: "a", Kind: fact.SubmitApproval, Approved: true, Base: b}
 	})
-	s.request("s", "r2", eventlog.ModeContinue)
+	s.request("s", "r2", fact.ModeContinue)
 	s.start("s", "a")
 	s.result("s", "st", "a", "")
 	s.say("s", "and then")
@@ -259,8 +260,8 @@ func TestARollback(t *testing.T) {
 	}
 	require.ElementsMatch(t, []timeline.Kind{timeline.KindApproval, timeline.KindSuspended}, open)
 	require.Equal(t, by, marks(v, timeline.MarkRollback)[0].Sequence)
-	s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.ResultSubmitted{ToolCallID: "a", Kind: eventlog.SubmitApproval, FactBase: b}
+	s.fact("s", func(b fact.Base) fact.Fact {
+		return &fact.ResultSubmitted{ToolCallID: "a", Kind: fact.SubmitApproval, Base: b}
 	})
 	for _, wait := range spans(s.view(), timeline.KindApproval) {
 		require.False(t, wait.Open)
@@ -273,8 +274,8 @@ func TestAModelCallThatIsRetried(t *testing.T) {
 	s.begin("s")
 	s.step("s", "st")
 	s.text("s", "hal")
-	failed := s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.ModelFailed{RunID: "r1", StepID: "st", Attempt: 1, Code: "overloaded", Error: "try later", Retryable: true, FactBase: b}
+	failed := s.fact("s", func(b fact.Base) fact.Fact {
+		return &fact.ModelFailed{RunID: "r1", StepID: "st", Attempt: 1, Code: "overloaded", Error: "try later", Retryable: true, Base: b}
 	})
 	v := s.view()
 	require.Equal(t, timeline.StatusFailed, only(t, v, timeline.KindText).Status)
@@ -289,8 +290,8 @@ func TestWhatComesFromOutside(t *testing.T) {
 	s.chunk("s", "", func(b eventlog.Base) eventlog.Chunk {
 		return &eventlog.CustomEvent{EventName: "e", Data: []byte(`1`), Base: b}
 	})
-	s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.StreamEnd{StreamID: "s", Timestamp: b.Timestamp}
+	s.fact("s", func(b fact.Base) fact.Fact {
+		return &fact.StreamEnd{StreamID: "s", Timestamp: b.Timestamp}
 	})
 	v := s.view()
 	outside := only(t, v, timeline.KindOutside)
@@ -307,17 +308,17 @@ func TestStops(t *testing.T) {
 	s.step("s", "st")
 	s.text("s", "so")
 	for range 2 { // the second time who drives the run has heard
-		s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-			return &eventlog.InterruptRequested{RunID: "r1", Kind: eventlog.StopInterrupt, Reason: "lunch", FactBase: b}
+		s.fact("s", func(b fact.Base) fact.Fact {
+			return &fact.InterruptRequested{RunID: "r1", Kind: fact.StopInterrupt, Reason: "lunch", Base: b}
 		})
 	}
-	s.end("s", eventlog.RunStopped)
+	s.end("s", fact.RunStopped)
 	v := s.view()
 	require.Len(t, marks(v, timeline.MarkInterrupt), 1)
 	require.Equal(t, "lunch", marks(v, timeline.MarkInterrupt)[0].Label)
 	require.Equal(t, timeline.StatusInterrupted, only(t, v, timeline.KindRun).Status)
 	require.Equal(t, []any{"interrupted", true}, []any{only(t, v, timeline.KindSuspended).Label, only(t, v, timeline.KindSuspended).Open})
-	s.request("s", "r2", eventlog.ModeContinue)
+	s.request("s", "r2", fact.ModeContinue)
 	v = s.view()
 	require.False(t, only(t, v, timeline.KindSuspended).Open)
 	require.Equal(t, timeline.StatusOpen, only(t, v, timeline.KindStep).Status, "it continues")
@@ -336,16 +337,16 @@ func TestAParkedRecordIsMarked(t *testing.T) {
 
 // Of what an agent was reminded a timeline says how much, and of nothing nothing.
 func TestMarksOfMemories(t *testing.T) {
-	for want, f := range map[string]eventlog.MemoryRecalled{
-		"1 memory":          {Memories: []eventlog.RecalledMemory{{MemoryID: "m", Content: "x"}}},
-		"2 memories":        {Memories: []eventlog.RecalledMemory{{MemoryID: "m", Content: "x"}, {MemoryID: "n", Content: "y"}}},
+	for want, f := range map[string]fact.MemoryRecalled{
+		"1 memory":          {Memories: []fact.RecalledMemory{{MemoryID: "m", Content: "x"}}},
+		"2 memories":        {Memories: []fact.RecalledMemory{{MemoryID: "m", Content: "x"}, {MemoryID: "n", Content: "y"}}},
 		"failed: it is out": {Error: "it is out"},
 		"":                  {Query: "go"},
 	} {
 		s := new(story)
 		s.begin("s")
 		f.RunID = "r1"
-		at := s.fact("s", func(b eventlog.FactBase) eventlog.Fact { f.FactBase = b; return &f })
+		at := s.fact("s", func(b fact.Base) fact.Fact { f.Base = b; return &f })
 		var marks []timeline.Mark
 		if want != "" {
 			marks = []timeline.Mark{{Sequence: at, Kind: timeline.MarkRecalled, Lane: "s", At: s.now() - 1_000, Label: want, Updated: at}}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/timeline"
 )
 
@@ -29,8 +30,8 @@ func (s *story) put(e eventlog.Entry, err error) uint64 {
 }
 
 // fact appends a fact of the session and of the run, which wants its base.
-func (s *story) fact(session string, f func(eventlog.FactBase) eventlog.Fact) uint64 {
-	return s.put(eventlog.NewFact(session, f(eventlog.FactBase{SessionID: session, Timestamp: s.now()}), eventlog.Labels{Run: s.run}))
+func (s *story) fact(session string, f func(fact.Base) fact.Fact) uint64 {
+	return s.put(eventlog.NewFact(session, f(fact.Base{SessionID: session, Timestamp: s.now()}), eventlog.Labels{Run: s.run}))
 }
 
 func (s *story) chunk(session, call string, c func(eventlog.Base) eventlog.Chunk) uint64 {
@@ -39,27 +40,27 @@ func (s *story) chunk(session, call string, c func(eventlog.Base) eventlog.Chunk
 }
 
 func (s *story) begin(session string) {
-	s.fact(session, func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.SessionCreated{AgentType: "a", FactBase: b}
+	s.fact(session, func(b fact.Base) fact.Fact {
+		return &fact.SessionCreated{AgentType: "a", Base: b}
 	})
 	s.say(session, "go")
-	s.request(session, "r1", eventlog.ModeStart)
+	s.request(session, "r1", fact.ModeStart)
 }
 
 func (s *story) say(session, text string) uint64 {
-	return s.fact(session, func(b eventlog.FactBase) eventlog.Fact { return &eventlog.UserMessage{Content: text, FactBase: b} })
+	return s.fact(session, func(b fact.Base) fact.Fact { return &fact.UserMessage{Content: text, Base: b} })
 }
 
-func (s *story) request(session, run string, mode eventlog.RunMode) uint64 {
+func (s *story) request(session, run string, mode fact.RunMode) uint64 {
 	s.run = run
-	return s.fact(session, func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.RunRequested{RunID: run, Mode: mode, FactBase: b}
+	return s.fact(session, func(b fact.Base) fact.Fact {
+		return &fact.RunRequested{RunID: run, Mode: mode, Base: b}
 	})
 }
 
 func (s *story) claim(node string, attempt int) uint64 {
-	return s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.RunClaimed{RunID: s.run, Node: node, Attempt: attempt, FactBase: b}
+	return s.fact("s", func(b fact.Base) fact.Fact {
+		return &fact.RunClaimed{RunID: s.run, Node: node, Attempt: attempt, Base: b}
 	})
 }
 
@@ -75,10 +76,10 @@ func (s *story) text(session string, words ...string) {
 
 // turn records a model's answer with calls of tools.
 func (s *story) turn(session, step string, calls ...string) uint64 {
-	return s.fact(session, func(b eventlog.FactBase) eventlog.Fact {
-		f := &eventlog.ModelTurn{RunID: s.run, StepID: step, Step: 1, StopReason: eventlog.StopToolUse, Parts: []eventlog.TurnPart{}, FactBase: b}
+	return s.fact(session, func(b fact.Base) fact.Fact {
+		f := &fact.ModelTurn{RunID: s.run, StepID: step, Step: 1, StopReason: fact.StopToolUse, Parts: []fact.TurnPart{}, Base: b}
 		for _, id := range calls {
-			f.Parts = append(f.Parts, eventlog.TurnPart{ToolCall: &eventlog.ToolCall{ID: id, Name: "t", Arguments: json.RawMessage(`{}`)}})
+			f.Parts = append(f.Parts, fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: "t", Arguments: json.RawMessage(`{}`)}})
 		}
 		return f
 	})
@@ -91,28 +92,28 @@ func (s *story) start(session, call string) uint64 {
 }
 
 func (s *story) result(session, step, call, problem string) uint64 {
-	return s.fact(session, func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.ToolResult{
-			RunID: s.run, StepID: step, ToolCallID: call, ToolName: "t", Result: json.RawMessage(`null`), Error: problem, FactBase: b,
+	return s.fact(session, func(b fact.Base) fact.Fact {
+		return &fact.ToolResult{
+			RunID: s.run, StepID: step, ToolCallID: call, ToolName: "t", Result: json.RawMessage(`null`), Error: problem, Base: b,
 		}
 	})
 }
 
-func (s *story) wait(session, step, call string, kind eventlog.PendingKind) uint64 {
-	return s.fact(session, func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.CallSuspended{RunID: s.run, StepID: step, ToolCallID: call, ToolName: "t", Kind: kind, FactBase: b}
+func (s *story) wait(session, step, call string, kind fact.PendingKind) uint64 {
+	return s.fact(session, func(b fact.Base) fact.Fact {
+		return &fact.CallSuspended{RunID: s.run, StepID: step, ToolCallID: call, ToolName: "t", Kind: kind, Base: b}
 	})
 }
 
-func (s *story) end(session string, status eventlog.RunStatus) uint64 {
-	return s.fact(session, func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.RunEnded{RunID: s.run, Status: status, FactBase: b}
+func (s *story) end(session string, status fact.RunStatus) uint64 {
+	return s.fact(session, func(b fact.Base) fact.Fact {
+		return &fact.RunEnded{RunID: s.run, Status: status, Base: b}
 	})
 }
 
 func (s *story) strike(reason eventlog.ResyncReason, ranges ...eventlog.Range) uint64 {
-	return s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
-		return &eventlog.Truncated{Reason: reason, Ranges: ranges, AtSequence: uint64(2 * len(s.records)), FactBase: b}
+	return s.fact("s", func(b fact.Base) fact.Fact {
+		return &eventlog.Truncated{Reason: reason, Ranges: ranges, AtSequence: uint64(2 * len(s.records)), Base: b}
 	})
 }
 

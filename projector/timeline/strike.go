@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -208,7 +209,7 @@ func (t *Timeline) rolledBack(l *lane, seq uint64) {
 	pending := map[string]projector.Call{}
 	if state := t.state.Get(l.id); state != nil && state.Turn != nil && state.Turn.Step != nil {
 		for _, c := range state.Turn.Step.Calls {
-			if c.Pending != nil && !c.Done && (c.Answer == nil || c.Pending.Kind == eventlog.PendingChild) {
+			if c.Pending != nil && !c.Done && (c.Answer == nil || c.Pending.Kind == fact.PendingChild) {
 				pending[c.ID] = c
 			}
 		}

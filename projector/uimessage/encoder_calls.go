@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // The parts of a tool call.
@@ -213,9 +214,9 @@ func (e *Encoder) toolEnd(c *eventlog.ToolEnd) {
 
 // submitted shows what a client has answered, before the run continues and takes
 // it up: the first answer counts.
-func (e *Encoder) submitted(f *eventlog.ResultSubmitted) {
+func (e *Encoder) submitted(f *fact.ResultSubmitted) {
 	call := e.shown(f.ToolCallID)
-	if call == nil || !call.client || call.over || f.Kind != eventlog.SubmitClientResult {
+	if call == nil || !call.client || call.over || f.Kind != fact.SubmitClientResult {
 		return
 	}
 	if f.Error != "" {

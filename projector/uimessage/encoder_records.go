@@ -4,19 +4,20 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
-func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
+func (e *Encoder) fact(r eventlog.Record, f fact.Fact) {
 	switch f := f.(type) {
-	case *eventlog.ModelTurn:
+	case *fact.ModelTurn:
 		if r.Agent == e.o.Root {
 			e.modelTurn(f)
 		}
-	case *eventlog.CallSuspended: // before the call's tool_start or approval request
+	case *fact.CallSuspended: // before the call's tool_start or approval request
 		e.suspended(r, f)
-	case *eventlog.ResultSubmitted:
+	case *fact.ResultSubmitted:
 		e.submitted(f)
-	case *eventlog.RunEnded: // also before a further run of the turn
+	case *fact.RunEnded: // also before a further run of the turn
 		if r.Agent == e.o.Root {
 			e.closeStep()
 		}
@@ -27,7 +28,7 @@ func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
 
 // modelTurn shows the calls of an answer in the model's order, regardless of the order in which they
 // begin. The answer is complete.
-func (e *Encoder) modelTurn(f *eventlog.ModelTurn) {
+func (e *Encoder) modelTurn(f *fact.ModelTurn) {
 	for _, p := range f.Parts {
 		if p.ToolCall != nil {
 			e.closeBlock()
@@ -144,12 +145,12 @@ const codeAborted = "aborted"
 // sub-agents that the user answers have a step to themselves: clients send
 // answers when all calls of the last step have one, and the call that the
 // sub-agent works on has none.
-func (e *Encoder) suspended(r eventlog.Record, f *eventlog.CallSuspended) {
-	if f.Kind == eventlog.PendingChild {
+func (e *Encoder) suspended(r eventlog.Record, f *fact.CallSuspended) {
+	if f.Kind == fact.PendingChild {
 		return
 	}
 	call := e.call(f.ToolCallID, f.ToolName)
-	call.client = f.Kind == eventlog.PendingClient
+	call.client = f.Kind == fact.PendingClient
 	if r.Agent == e.o.Root {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
@@ -73,7 +74,7 @@ func conversations() []conversation {
 	}
 	decide := func(id string, yes bool) func(t *testing.T, l *engine.Loop) {
 		return func(t *testing.T, l *engine.Loop) {
-			submit(t, l, engine.Submission{ToolCallID: id, Kind: eventlog.SubmitApproval, Approved: yes, Reason: "so be it"})
+			submit(t, l, engine.Submission{ToolCallID: id, Kind: fact.SubmitApproval, Approved: yes, Reason: "so be it"})
 			resume(t, l)
 		}
 	}
@@ -105,9 +106,9 @@ func conversations() []conversation {
 		{name: "client tool", agents: agent([]scripted.Turn{
 			{Text: "Where?", ToolCalls: []scripted.Call{call("a", "ask", `{"q":1}`), call("b", "ask", `{"q":2}`)}}, {Text: "I see."},
 		}, ask), then: func(t *testing.T, l *engine.Loop) {
-			submit(t, l, engine.Submission{ToolCallID: "a", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`{"lat":1}`)})
+			submit(t, l, engine.Submission{ToolCallID: "a", Kind: fact.SubmitClientResult, Result: json.RawMessage(`{"lat":1}`)})
 			resume(t, l)
-			submit(t, l, engine.Submission{ToolCallID: "b", Kind: eventlog.SubmitClientResult, Error: "no permission"})
+			submit(t, l, engine.Submission{ToolCallID: "b", Kind: fact.SubmitClientResult, Error: "no permission"})
 			resume(t, l)
 		}},
 		{name: "sub-agent", agents: append([]agentloop.Agent{{
@@ -116,7 +117,7 @@ func conversations() []conversation {
 				{Text: "I ask.", ToolCalls: []scripted.Call{call("t", "subagent__helper", `{"message":"go"}`)}}, {Text: "All done."},
 			}, nil),
 		}}, helper), then: func(t *testing.T, l *engine.Loop) {
-			submit(t, l, engine.Submission{ToolCallID: "h", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`)})
+			submit(t, l, engine.Submission{ToolCallID: "h", Kind: fact.SubmitClientResult, Result: json.RawMessage(`1`)})
 			decide("i", false)(t, l)
 		}},
 		{name: "error", agents: []agentloop.Agent{{
@@ -133,7 +134,7 @@ func conversations() []conversation {
 			{Text: "One.", ToolCalls: []scripted.Call{call("a", "ask", `{}`)}}, {Text: "Two."},
 		}, ask), then: func(t *testing.T, l *engine.Loop) {
 			require.NoError(t, l.Interrupt(t.Context(), "s", "coffee"))
-			submit(t, l, engine.Submission{ToolCallID: "a", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`null`)})
+			submit(t, l, engine.Submission{ToolCallID: "a", Kind: fact.SubmitClientResult, Result: json.RawMessage(`null`)})
 			resume(t, l)
 		}},
 	}

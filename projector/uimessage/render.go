@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -161,7 +162,7 @@ func (b *builder) annotationPart(a projector.Annotation) Part {
 }
 
 // turnPart returns nil for what is the provider's only.
-func (b *builder) turnPart(p eventlog.TurnPart) Part {
+func (b *builder) turnPart(p fact.TurnPart) Part {
 	switch {
 	case p.ToolCall != nil:
 		return b.toolPart(*p.ToolCall)
@@ -177,30 +178,30 @@ func (b *builder) turnPart(p eventlog.TurnPart) Part {
 	return nil
 }
 
-func (b *builder) toolPart(c eventlog.ToolCall) Part {
+func (b *builder) toolPart(c fact.ToolCall) Part {
 	tool := Tool{Type: "tool-" + c.Name, ToolCallID: c.ID}
 	if r := b.results[c.ID]; r != nil {
 		return resultPart(tool, c, r)
 	}
 	_, open := b.tree.OpenCall(c.ID)
 	switch {
-	case open == nil, open.Pending == nil && open.Started, open.Pending != nil && open.Pending.Kind == eventlog.PendingChild,
+	case open == nil, open.Pending == nil && open.Started, open.Pending != nil && open.Pending.Kind == fact.PendingChild,
 		open.Pending != nil && open.Streamed != nil: // it runs
 		tool.State, tool.ProviderExecuted = "input-available", &yes
 		return ToolInputAvailable{Tool: tool, Input: c.Arguments}
 	case open.Pending == nil: // who executes it is not known yet
 		tool.State = "input-streaming"
 		return ToolInputStreaming{Tool: tool, Input: c.Arguments}
-	case open.Pending.Kind == eventlog.PendingApproval:
+	case open.Pending.Kind == fact.PendingApproval:
 		return approvalPart(tool, open)
 	default:
 		return clientPart(tool, open)
 	}
 }
 
-func resultPart(tool Tool, c eventlog.ToolCall, r *projector.Message) Part {
+func resultPart(tool Tool, c fact.ToolCall, r *projector.Message) Part {
 	tool.ProviderExecuted = &yes
-	if r.AnsweredAs == eventlog.PendingClient {
+	if r.AnsweredAs == fact.PendingClient {
 		tool.ProviderExecuted = &no
 	}
 	switch {
@@ -265,7 +266,7 @@ func (b *builder) unfinished() bool {
 	return b.tree.Turn != nil && b.turn == b.tree.Turn.Number && !b.tree.Waits()
 }
 
-func sourcePart(s *eventlog.Source) Part {
+func sourcePart(s *fact.Source) Part {
 	if s.URL != "" {
 		return SourceURL{Type: "source-url", SourceID: s.ID, URL: s.URL, Title: s.Title}
 	}
@@ -275,7 +276,7 @@ func sourcePart(s *eventlog.Source) Part {
 }
 
 // filePart has no name: streams can't carry it.
-func filePart(f *eventlog.MessageFile) Part {
+func filePart(f *fact.MessageFile) Part {
 	return File{Type: "file", URL: f.Data, MediaType: f.MediaType}
 }
 

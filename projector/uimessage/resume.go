@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -19,7 +20,7 @@ func Answered(t *projector.Tree) map[string]CallAnswer {
 	answered := map[string]CallAnswer{}
 	for _, s := range t.Sessions() {
 		for _, m := range s.Messages {
-			if m.AnsweredAs == eventlog.PendingClient || m.AnsweredAs == eventlog.PendingApproval {
+			if m.AnsweredAs == fact.PendingClient || m.AnsweredAs == fact.PendingApproval {
 				answered[m.ToolCallID] = CallAnswer{Failed: m.Error != ""}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -31,19 +32,19 @@ func TestABackupIsRestored(t *testing.T) {
 	_, err := s.states.Erase(t.Context(), "erased")
 	require.NoError(t, err)
 	s.create("works", 1)
-	s.append("works", logtest.Fact("works", &eventlog.RunRequested{RunID: "run-1", FactBase: base("works")}))
+	s.append("works", logtest.Fact("works", &fact.RunRequested{RunID: "run-1", Base: base("works")}))
 	foreign := fmt.Sprintf("helix.log.%d.foreign", s.log.PartitionOf("foreign"))
 	s.publish(foreign, `{"of": "somebody else" }`)
 	s.publish(foreign, "\xff no JSON")
 	for range 30 {
-		s.append("trimmed", logtest.Fact("trimmed", &eventlog.UserMessage{Content: "x", FactBase: base("trimmed")}))
+		s.append("trimmed", logtest.Fact("trimmed", &fact.UserMessage{Content: "x", Base: base("trimmed")}))
 		require.NoError(t, s.log.Seal(t.Context(), "trimmed"))
 	}
 	memories := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
 	for i := range 3 {
 		id := fmt.Sprint("m", i)
-		s.append(memories, logtest.Fact(memories, &eventlog.MemorySaved{MemoryID: id, Content: "likes tea", FactBase: base(memories)}),
-			logtest.Fact(memories, &eventlog.MemoryEmbedded{MemoryID: id, Model: "m", Vector: eventlog.Vector{1, 2}, FactBase: base(memories)}))
+		s.append(memories, logtest.Fact(memories, &fact.MemorySaved{MemoryID: id, Content: "likes tea", Base: base(memories)}),
+			logtest.Fact(memories, &fact.MemoryEmbedded{MemoryID: id, Model: "m", Vector: fact.Vector{1, 2}, Base: base(memories)}))
 		require.NoError(t, s.log.Seal(t.Context(), memories))
 	}
 	floors := s.trim()

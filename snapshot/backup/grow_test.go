@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
@@ -47,7 +48,7 @@ func TestAGrownLogIsBackedUp(t *testing.T) {
 		s.create(fmt.Sprint("old", i), 3)
 	}
 	for range 30 {
-		s.append("trimmed", logtest.Fact("trimmed", &eventlog.UserMessage{Content: "x", FactBase: base("trimmed")}))
+		s.append("trimmed", logtest.Fact("trimmed", &fact.UserMessage{Content: "x", Base: base("trimmed")}))
 		require.NoError(t, s.log.Seal(t.Context(), "trimmed"))
 	}
 	require.NotEqual(t, 0, layout.Partition("trimmed", 4))

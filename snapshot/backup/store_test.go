@@ -16,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -98,16 +99,16 @@ func (s *store) append(session string, entries ...eventlog.Entry) uint64 {
 	return last
 }
 
-func base(session string) eventlog.FactBase {
-	return eventlog.FactBase{SessionID: session, Timestamp: 1}
+func base(session string) fact.Base {
+	return fact.Base{SessionID: session, Timestamp: 1}
 }
 
 // create makes a session with n messages.
 func (s *store) create(session string, n int) {
 	s.t.Helper()
-	s.append(session, logtest.Fact(session, &eventlog.SessionCreated{AgentType: "a", FactBase: base(session)}))
+	s.append(session, logtest.Fact(session, &fact.SessionCreated{AgentType: "a", Base: base(session)}))
 	for i := range n {
-		s.append(session, logtest.Fact(session, &eventlog.UserMessage{Content: fmt.Sprint("<&> message ", i), FactBase: base(session)}))
+		s.append(session, logtest.Fact(session, &fact.UserMessage{Content: fmt.Sprint("<&> message ", i), Base: base(session)}))
 	}
 }
 

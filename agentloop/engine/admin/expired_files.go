@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -45,8 +46,8 @@ func (a *Admin) closeWorkspaces(ctx context.Context, session string, now int64, 
 		}
 		for _, s := range t.Sessions() {
 			if s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone {
-				facts = append(facts, record.About(s.SessionID, []record.Draft{{Fact: &eventlog.WorkspaceClosed{
-					Reason: ReasonExpired, FactBase: a.requests.Clock.FactBase(s.SessionID),
+				facts = append(facts, record.About(s.SessionID, []record.Draft{{Fact: &fact.WorkspaceClosed{
+					Reason: ReasonExpired, Base: a.requests.Clock.FactBase(s.SessionID),
 				}}})...)
 			}
 		}

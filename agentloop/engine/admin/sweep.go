@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -147,11 +148,11 @@ func (a *Admin) expire(ctx context.Context, session string, now int64, dry bool,
 			return nil, nil
 		}
 		count = func(s *Swept) { s.Marked++ }
-		if stop := t.Turn.Stop; stop != nil && stop.Kind == eventlog.StopAbort {
+		if stop := t.Turn.Stop; stop != nil && stop.Kind == fact.StopAbort {
 			return nil, nil // its client did not live to see it
 		}
-		return []record.Draft{{Run: t.Turn.RunID, Fact: &eventlog.InterruptRequested{
-			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: a.requests.Clock.FactBase(session),
+		return []record.Draft{{Run: t.Turn.RunID, Fact: &fact.InterruptRequested{
+			RunID: t.Turn.RunID, Kind: fact.StopAbort, Code: agentloop.CodeSessionExpired, Base: a.requests.Clock.FactBase(session),
 		}}}, nil
 	})
 	switch {
@@ -161,7 +162,7 @@ func (a *Admin) expire(ctx context.Context, session string, now int64, dry bool,
 	case err != nil:
 		return err
 	}
-	if t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Kind == eventlog.StopAbort && !dry {
+	if t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Kind == fact.StopAbort && !dry {
 		if err := a.requests.DispatchAsked(ctx, t, ticket); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -45,7 +46,7 @@ type Forked struct {
 	FromSessionID string `json:"fromSessionId"`
 	FromSequence  uint64 `json:"fromSequence"`
 	// Edits names what was edited; nil: nothing.
-	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
+	Edits *fact.ForkEdits `json:"edits,omitempty"`
 	// RunID is the run that was asked for.
 	RunID string `json:"runId,omitempty"`
 }
@@ -229,16 +230,16 @@ func (h *History) forkRecords(then *projector.Tree, f Forked, state json.RawMess
 	resync.Base = h.clock.ChunkBase(&then.Session)
 	resync.AgentID = f.SessionID
 	facts := []record.Draft{
-		{Fact: &eventlog.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, Edits: f.Edits, FactBase: base}},
+		{Fact: &fact.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, Edits: f.Edits, Base: base}},
 		{Chunk: resync},
 	}
 	switch {
 	case then.Turn != nil:
-		return append(facts, record.Draft{Fact: &eventlog.StreamPaused{Reason: "branch", FactBase: base}})
+		return append(facts, record.Draft{Fact: &fact.StreamPaused{Reason: "branch", Base: base}})
 	case then.Status == projector.SessionCompleted:
-		return append(facts, record.Draft{Fact: &eventlog.StreamEnd{StreamID: f.SessionID, Timestamp: base.Timestamp, FinalOutput: then.Output}})
+		return append(facts, record.Draft{Fact: &fact.StreamEnd{StreamID: f.SessionID, Timestamp: base.Timestamp, FinalOutput: then.Output}})
 	case then.Status == projector.SessionFailed && then.Error != nil:
-		return append(facts, record.Draft{Fact: &eventlog.StreamFailed{Error: then.Error.Message, FactBase: base}})
+		return append(facts, record.Draft{Fact: &fact.StreamFailed{Error: then.Error.Message, Base: base}})
 	}
 	return facts
 }
@@ -292,6 +293,6 @@ func precedesMessage(r eventlog.Record) bool {
 		return r.Type == (*eventlog.StatePatch)(nil).Type() && r.Call != ""
 	}
 	f, err := r.Fact()
-	submitted, ok := f.(*eventlog.ResultSubmitted)
-	return err == nil && ok && submitted.Kind == eventlog.SubmitAbandoned
+	submitted, ok := f.(*fact.ResultSubmitted)
+	return err == nil && ok && submitted.Kind == fact.SubmitAbandoned
 }

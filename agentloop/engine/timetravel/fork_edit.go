@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -97,7 +98,7 @@ func (e ForkEdit) digest() string {
 }
 
 // same reports whether a fork was made with these edits.
-func (e ForkEdit) same(made *eventlog.ForkEdits) bool {
+func (e ForkEdit) same(made *fact.ForkEdits) bool {
 	if made == nil || e.none() {
 		return made == nil && e.none()
 	}
@@ -106,11 +107,11 @@ func (e ForkEdit) same(made *eventlog.ForkEdits) bool {
 
 // edited returns the state with which a fork of then begins that is edited:
 // then, or one before it; what is to be done with that, and how that is called.
-func (h *History) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*projector.Tree, []projector.Edit, *eventlog.ForkEdits, error) {
+func (h *History) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*projector.Tree, []projector.Edit, *fact.ForkEdits, error) {
 	if e.none() {
 		return then, nil, nil, nil
 	}
-	names := &eventlog.ForkEdits{Digest: e.digest()}
+	names := &fact.ForkEdits{Digest: e.digest()}
 	var edits []projector.Edit
 	if m := e.Message; m != nil {
 		i, err := messageToEdit(then, m)
@@ -214,11 +215,11 @@ func (h *History) checkEdited(t *projector.Tree, r *ResultEdit) error {
 	switch {
 	case call == nil:
 		return badEdit("toolResult.toolCallId", "is no call of the session there that has, or waits for, a result")
-	case call.Pending != nil && call.Pending.Kind == eventlog.PendingChild:
+	case call.Pending != nil && call.Pending.Kind == fact.PendingChild:
 		return badEdit("toolResult.toolCallId", "is a call that waits for a sub-agent: give its own call a result")
 	case call.Pending == nil:
 		return h.checkEditedOutput(owner, call.Name, r)
-	case call.Pending.Kind != eventlog.PendingClient || r.Error != "":
+	case call.Pending.Kind != fact.PendingClient || r.Error != "":
 		return nil
 	}
 	if def := h.requests.Agents.Defs()[owner.AgentType]; def != nil && def.Functions[call.Name] != nil {
@@ -241,19 +242,19 @@ func (h *History) checkEditedOutput(s *projector.Session, tool string, r *Result
 
 // runFork returns the records that have a fork run on, and the run.
 func (h *History) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) (facts []record.Draft, run string, err error) {
-	mode, conversation := eventlog.ModeContinue, req.Edit.Message != nil || req.Edit.ToolResult != nil
+	mode, conversation := fact.ModeContinue, req.Edit.Message != nil || req.Edit.ToolResult != nil
 	switch {
 	case t.Turn == nil && len(req.Messages) == 0 && !conversation:
 		return nil, "", agentloop.ErrNothingToResume
 	case t.Turn == nil:
-		mode = eventlog.ModeStart
+		mode = fact.ModeStart
 	case len(req.Messages) > 0:
-		mode = eventlog.ModeWithMessage
+		mode = fact.ModeWithMessage
 		facts = h.clock.AbandonAll(t)
 	}
 	begin := h.requests.NewRun(ctx, t.SessionID, mode, req.Messages)
 	run = begin[0].Run
-	if facts = append(facts, begin...); mode != eventlog.ModeStart {
+	if facts = append(facts, begin...); mode != fact.ModeStart {
 		facts = append(facts, h.clock.Resumed(&t.Session, run, mode))
 	}
 	return facts, run, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -85,8 +86,8 @@ func (h *History) Rollback(ctx context.Context, session string, at Target) (*eve
 		}
 		run := then.Turn.RunID
 		return []record.Draft{
-			{Run: run, Fact: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: h.clock.FactBase(session)}},
-			{Run: run, Fact: &eventlog.StreamPaused{Reason: "rollback", FactBase: h.clock.FactBase(session)}},
+			{Run: run, Fact: &fact.RunEnded{RunID: run, Status: fact.RunStopped, Base: h.clock.FactBase(session)}},
+			{Run: run, Fact: &fact.StreamPaused{Reason: "rollback", Base: h.clock.FactBase(session)}},
 		}
 	})
 }

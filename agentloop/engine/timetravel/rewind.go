@@ -8,15 +8,16 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
 // RewindRequest begins a run in a session's past.
 type RewindRequest struct {
 	SessionID    string
-	Mode         eventlog.RunMode // from_checkpoint or retry
-	CheckpointID string           // from_checkpoint
-	Turn         int              // retry: the turn, from 1; 0: the last one
+	Mode         fact.RunMode // from_checkpoint or retry
+	CheckpointID string       // from_checkpoint
+	Turn         int          // retry: the turn, from 1; 0: the last one
 	Messages     []agentloop.Input
 	Hooks        *agentloop.Hooks
 }
@@ -35,7 +36,7 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 		return request.Started{}, agentloop.ErrAlreadyRunning
 	}
 	seq, reason := uint64(0), eventlog.ResyncRollback
-	if req.Mode == eventlog.ModeRetry {
+	if req.Mode == fact.ModeRetry {
 		reason = eventlog.ResyncRetry
 		seq, err = turnStart(t, req.Turn)
 	} else {

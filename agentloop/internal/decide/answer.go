@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -15,11 +15,11 @@ import (
 // call. def is nil if no agent of the session's type is here.
 func JudgeAnswer(def *plan.Agent, name string, answer *projector.Answer) (result json.RawMessage, code, message string) {
 	switch answer.Kind {
-	case eventlog.SubmitTimeout:
+	case fact.SubmitTimeout:
 		return nil, agentloop.CodeClientToolTimeout, fmt.Sprintf("Tool call %s was not answered in time", name)
-	case eventlog.SubmitAbandoned:
+	case fact.SubmitAbandoned:
 		return nil, agentloop.CodeClientToolAbandoned, fmt.Sprintf("Tool call %s was abandoned by the user", name)
-	case eventlog.SubmitApproval:
+	case fact.SubmitApproval:
 		message = fmt.Sprintf("Tool call %s was not approved by the user", name)
 		if answer.Reason != "" {
 			message += ": " + answer.Reason

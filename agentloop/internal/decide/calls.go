@@ -5,7 +5,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/plan"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -50,7 +50,7 @@ func (d Decider) phase(t *projector.Tree, s *projector.Session, step *projector.
 		switch p := c.Pending; {
 		case p == nil:
 			effects = append(effects, RunCall{Session: s.SessionID, StepID: step.ID, Call: c})
-		case p.Kind == eventlog.PendingChild:
+		case p.Kind == fact.PendingChild:
 			child := t.Get(p.Child)
 			switch {
 			case child != nil && child.Child != nil && child.Child.Remote:
@@ -69,7 +69,7 @@ func (d Decider) phase(t *projector.Tree, s *projector.Session, step *projector.
 			default:
 				waiting = append(waiting, c)
 			}
-		case c.Answer != nil && c.Answer.Kind == eventlog.SubmitApproval && c.Answer.Approved:
+		case c.Answer != nil && c.Answer.Kind == fact.SubmitApproval && c.Answer.Approved:
 			effects = append(effects, RunCall{Session: s.SessionID, StepID: step.ID, Call: c})
 		case c.Answer != nil || c.Expired(now(t)):
 			effects = append(effects, CloseCall{Session: s.SessionID, StepID: step.ID, Call: c})
@@ -88,23 +88,23 @@ func (d Decider) phase(t *projector.Tree, s *projector.Session, step *projector.
 
 // Aborting reports whether an open turn is about to fail.
 func Aborting(s *projector.Session) bool {
-	return s.Turn != nil && s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort
+	return s.Turn != nil && s.Turn.Stop != nil && s.Turn.Stop.Kind == fact.StopAbort
 }
 
 // suspension says how the run waits: for sub-agents only, with
 // a part of the step done, or for people.
-func suspension(step *projector.Step, waiting []projector.Call) eventlog.RunStatus {
+func suspension(step *projector.Step, waiting []projector.Call) fact.RunStatus {
 	people := false
 	for _, c := range waiting {
-		people = people || c.Pending.Kind != eventlog.PendingChild
+		people = people || c.Pending.Kind != fact.PendingChild
 	}
 	switch {
 	case !people:
-		return eventlog.RunChildren
+		return fact.RunChildren
 	case len(step.Pending()) < len(step.Calls):
-		return eventlog.RunStepPartial
+		return fact.RunStepPartial
 	default:
-		return eventlog.RunClientTool
+		return fact.RunClientTool
 	}
 }
 
@@ -167,7 +167,7 @@ func (d Decider) moves(t *projector.Tree, s *projector.Session, depth int) bool 
 		switch p := c.Pending; {
 		case p == nil:
 			return true
-		case p.Kind != eventlog.PendingChild:
+		case p.Kind != fact.PendingChild:
 			if c.Answer != nil || c.Expired(now(t)) {
 				return true
 			}
@@ -187,5 +187,5 @@ func (d Decider) moves(t *projector.Tree, s *projector.Session, depth int) bool 
 func Unsaved(s *projector.Session) bool {
 	w := s.Workspace
 	return w != nil && w.Dirty && !w.Stale && w.Status == projector.WorkspaceOpen &&
-		slices.Contains(w.Capabilities, eventlog.WorkspaceSnapshot)
+		slices.Contains(w.Capabilities, fact.WorkspaceSnapshot)
 }

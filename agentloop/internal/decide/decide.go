@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -47,7 +48,7 @@ func (d Decider) session(t *projector.Tree, s *projector.Session) []Effect {
 	if turn == nil || s != &t.Session && (s.Child == nil || s.Child.Remote) { // not ours to drive
 		return nil
 	}
-	if stop := turn.Stop; stop != nil && stop.Kind == eventlog.StopAbort {
+	if stop := turn.Stop; stop != nil && stop.Kind == fact.StopAbort {
 		return d.abort(t, s, *stop)
 	}
 	switch {

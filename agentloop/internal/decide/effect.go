@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -104,7 +105,7 @@ type (
 	// Suspend ends the run until it is resumed.
 	Suspend struct {
 		Session string
-		Status  eventlog.RunStatus
+		Status  fact.RunStatus
 		Calls   []projector.Call
 	}
 	// Interrupt ends the run because of a request to stop it for now.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -66,7 +66,7 @@ func StatusOf(child *projector.Session) ChildStatus {
 // sub-agent's turn, or nil.
 func childNews(t *projector.Tree, s *projector.Session) *Tell {
 	for _, child := range t.ChildrenOf(s.SessionID) {
-		if child.Child.Mode != eventlog.SubSessionPersistent || !child.Over() || child.Delivered >= child.TurnCount {
+		if child.Child.Mode != fact.SubSessionPersistent || !child.Over() || child.Delivered >= child.TurnCount {
 			continue
 		}
 		meta := encoded(projector.ChildNotice{

@@ -5,7 +5,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/plan"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -72,5 +72,5 @@ func RouteOf(d *plan.Agent, call projector.Call, mustApprove func() bool) Route 
 // Gated reports whether a call waits for an approval, or has it and has not
 // begun.
 func Gated(call projector.Call) bool {
-	return call.Pending != nil && call.Pending.Kind == eventlog.PendingApproval
+	return call.Pending != nil && call.Pending.Kind == fact.PendingApproval
 }

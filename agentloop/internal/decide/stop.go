@@ -2,7 +2,7 @@ package decide
 
 import (
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -92,7 +92,7 @@ func stopChildren(t *projector.Tree, s *projector.Session, stop projector.Stop, 
 	var effects []Effect
 	for _, child := range t.ChildrenOf(s.SessionID) {
 		heard := child.Turn != nil && child.Turn.Stop != nil &&
-			(child.Turn.Stop.Kind == stop.Kind || child.Turn.Stop.Kind == eventlog.StopAbort)
+			(child.Turn.Stop.Kind == stop.Kind || child.Turn.Stop.Kind == fact.StopAbort)
 		if concerned(child) && !heard {
 			effects = append(effects, StopChild{Session: child.SessionID, Stop: stop})
 		}

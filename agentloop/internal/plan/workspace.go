@@ -7,19 +7,19 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/workspace"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
-var workspaceCapabilities = []eventlog.WorkspaceCapability{
-	eventlog.WorkspaceFS, eventlog.WorkspaceShell, eventlog.WorkspaceCode, eventlog.WorkspaceSnapshot,
+var workspaceCapabilities = []fact.WorkspaceCapability{
+	fact.WorkspaceFS, fact.WorkspaceShell, fact.WorkspaceCode, fact.WorkspaceSnapshot,
 }
 
 // addWorkspace gives an agent the tools of its workspace.
 func (d *Agent) addWorkspace(w agentloop.Workspace) {
 	w.Name = cmp.Or(w.Name, agentloop.DefaultWorkspaceName)
 	if w.Capabilities == nil {
-		w.Capabilities = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
+		w.Capabilities = []fact.WorkspaceCapability{fact.WorkspaceFS}
 	}
 	if !namePattern.MatchString(w.Name) {
 		d.refuse("workspace.name", nameRule)
@@ -89,7 +89,7 @@ func (p Providers) Check(agents map[string]*Agent) error {
 			return &agentloop.WorkspaceWiringError{Agent: d.Name, Provider: d.Workspace.Provider, Known: p.Kinds()}
 		}
 		offered := provider.Capabilities()
-		missing := slices.DeleteFunc(slices.Clone(d.Workspace.Capabilities), func(c eventlog.WorkspaceCapability) bool {
+		missing := slices.DeleteFunc(slices.Clone(d.Workspace.Capabilities), func(c fact.WorkspaceCapability) bool {
 			return slices.Contains(offered, c)
 		})
 		if len(missing) > 0 {

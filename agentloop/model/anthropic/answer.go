@@ -7,7 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // answer turns a stream's events into the loop's and keeps what they say about
@@ -76,22 +76,22 @@ func (a *answer) end() (model.Answer, error) {
 	return model.Answer{Model: a.name, StopReason: a.stopReason(), Usage: a.usage.total()}, nil
 }
 
-func (a *answer) stopReason() eventlog.StopReason {
+func (a *answer) stopReason() fact.StopReason {
 	switch a.reason {
 	case sdk.StopReasonEndTurn:
-		return eventlog.StopEndTurn
+		return fact.StopEndTurn
 	case sdk.StopReasonToolUse:
-		return eventlog.StopToolUse
+		return fact.StopToolUse
 	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
-		return eventlog.StopMaxTokens
+		return fact.StopMaxTokens
 	case sdk.StopReasonStopSequence:
-		return eventlog.StopSequence
+		return fact.StopSequence
 	case sdk.StopReasonRefusal:
-		return eventlog.StopContentFilter
+		return fact.StopContentFilter
 	case "": // but message_stop
 		if a.calls > 0 {
-			return eventlog.StopToolUse
+			return fact.StopToolUse
 		}
 	}
-	return eventlog.StopUnknown
+	return fact.StopUnknown
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // answerBlocks is an answer as the API takes it back. Sources and files are
@@ -37,7 +37,7 @@ func answerBlocks(m model.Message) []sdk.ContentBlockParamUnion {
 	return blocks[:said]
 }
 
-func callBlock(c eventlog.ToolCall) sdk.ContentBlockParamUnion {
+func callBlock(c fact.ToolCall) sdk.ContentBlockParamUnion {
 	input := any(json.RawMessage(c.Arguments))
 	if !bytes.HasPrefix(bytes.TrimSpace(c.Arguments), []byte("{")) {
 		// The API takes objects only; this was not even JSON, perhaps.
@@ -76,7 +76,7 @@ func userBlocks(m model.Message) ([]sdk.ContentBlockParamUnion, error) {
 	return blocks, nil
 }
 
-func fileBlock(f eventlog.MessageFile) (sdk.ContentBlockParamUnion, error) {
+func fileBlock(f fact.MessageFile) (sdk.ContentBlockParamUnion, error) {
 	file, err := provider.NewFile(f)
 	if err != nil {
 		return sdk.ContentBlockParamUnion{}, err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestRecordedStreams(t *testing.T) {
@@ -24,32 +24,32 @@ func TestRecordedStreams(t *testing.T) {
 		{
 			fixture: "anthropic-text",
 			answer: model.Answer{
-				Model: "claude-sonnet-4-5-20250929", StopReason: eventlog.StopEndTurn,
-				Usage: eventlog.TokenUsage{Prompt: 12, Completion: 30, Total: 42},
+				Model: "claude-sonnet-4-5-20250929", StopReason: fact.StopEndTurn,
+				Usage: fact.TokenUsage{Prompt: 12, Completion: 30, Total: 42},
 			},
 			text: "Hello! I'm doing well, thank you for asking. How are you doing today? Is there anything I can help you with?",
 		},
 		{
 			fixture: "anthropic-clear-thinking.1",
 			answer: model.Answer{
-				Model: "claude-sonnet-4-5-20250929", StopReason: eventlog.StopEndTurn,
-				Usage: eventlog.TokenUsage{Prompt: 69, Completion: 53, Total: 122},
+				Model: "claude-sonnet-4-5-20250929", StopReason: fact.StopEndTurn,
+				Usage: fact.TokenUsage{Prompt: 69, Completion: 53, Total: 122},
 			},
 			text: "925 ÷ 5 = 185", reasons: "The previous result was 925. Now I need", signed: "EvQBCkYICxgCKkAx",
 		},
 		{
 			fixture: "anthropic-json-other-tool.1",
 			answer: model.Answer{
-				Model: "claude-haiku-4-5-20251001", StopReason: eventlog.StopToolUse,
-				Usage: eventlog.TokenUsage{Prompt: 843, Completion: 28, Total: 871},
+				Model: "claude-haiku-4-5-20251001", StopReason: fact.StopToolUse,
+				Usage: fact.TokenUsage{Prompt: 843, Completion: 28, Total: 871},
 			},
 			calls: modeltest.Calls("toolu_019Zvehfe1XQWweT1pm7okyt", "weather", `{"location": "San Francisco"}`),
 		},
 		{
 			fixture: "anthropic-tool-no-args",
 			answer: model.Answer{
-				Model: "claude-sonnet-4-5-20250929", StopReason: eventlog.StopToolUse,
-				Usage: eventlog.TokenUsage{Prompt: 565, Completion: 48, Total: 613},
+				Model: "claude-sonnet-4-5-20250929", StopReason: fact.StopToolUse,
+				Usage: fact.TokenUsage{Prompt: 565, Completion: 48, Total: 613},
 			},
 			text:  "I'll update the issue list for you.",
 			calls: modeltest.Calls("toolu_01QE1WLsSVp5hy5Q3GmGTmjP", "updateIssueList", ""),
@@ -57,8 +57,8 @@ func TestRecordedStreams(t *testing.T) {
 		{
 			fixture: "anthropic-refusal",
 			answer: model.Answer{
-				Model: "claude-fable-5", StopReason: eventlog.StopContentFilter,
-				Usage: eventlog.TokenUsage{Prompt: 18, Completion: 5, Total: 23},
+				Model: "claude-fable-5", StopReason: fact.StopContentFilter,
+				Usage: fact.TokenUsage{Prompt: 18, Completion: 5, Total: 23},
 			},
 		},
 	} {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/anthropic"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestSamplingOptions(t *testing.T) {
@@ -35,7 +35,7 @@ func TestPromptCaching(t *testing.T) {
 		for i := range n {
 			id := fmt.Sprintf("toolu_%d", i)
 			req.Messages = append(req.Messages,
-				model.Message{Role: model.RoleAssistant, Parts: []eventlog.TurnPart{call(id, "f", `{}`), call(id+"b", "g", `{}`)}},
+				model.Message{Role: model.RoleAssistant, Parts: []fact.TurnPart{call(id, "f", `{}`), call(id+"b", "g", `{}`)}},
 				model.Message{Role: model.RoleTool, Content: "1", ToolCallID: id, ToolName: "f"},
 				model.Message{Role: model.RoleTool, Content: "2", ToolCallID: id + "b", ToolName: "g"})
 		}

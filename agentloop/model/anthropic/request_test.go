@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/anthropic"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // sent makes a call and returns the request that the server got.
@@ -21,8 +21,8 @@ func sent(t *testing.T, opts anthropic.Options, req model.Request) modeltest.Req
 	return s.Requests()[0]
 }
 
-func call(id, name, arguments string) eventlog.TurnPart {
-	return eventlog.TurnPart{ToolCall: &eventlog.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(arguments)}}
+func call(id, name, arguments string) fact.TurnPart {
+	return fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(arguments)}}
 }
 
 func TestRequestBody(t *testing.T) {
@@ -31,22 +31,22 @@ func TestRequestBody(t *testing.T) {
 	got := sent(t, anthropic.Options{APIKey: "sk-ant-test", MaxOutputTokens: 77, Temperature: &temperature}, model.Request{
 		System: "be brief",
 		Messages: []model.Message{
-			{Role: model.RoleUser, Content: "look", Files: []eventlog.MessageFile{
+			{Role: model.RoleUser, Content: "look", Files: []fact.MessageFile{
 				{Data: "data:image/png;base64,AA==", MediaType: "image/png"},
 				{Data: "data:application/pdf;base64,BB==", MediaType: "application/pdf", Filename: "a.pdf"},
 				{Data: "data:text/csv;base64,YSxi", MediaType: "text/csv", Filename: "a.csv"},
 				{Data: "https://example.com/a.jpg", MediaType: "image/jpeg"},
 				{Data: "https://example.com/b.pdf", MediaType: "application/pdf"},
 			}},
-			{Role: model.RoleAssistant, Parts: []eventlog.TurnPart{
+			{Role: model.RoleAssistant, Parts: []fact.TurnPart{
 				{Reasoning: "hm", ProviderData: raw(`{"provider":"anthropic","signature":"s+1=="}`)},
 				{ProviderData: raw(`{"provider":"anthropic","redacted":"r+1"}`)},
 				{Reasoning: "of another", ProviderData: raw(`{"provider":"openai-responses","signature":"x","redacted":"x"}`)},
 				{Reasoning: "unsigned"},
 				{Text: " \n"},
 				{Text: "I look <b>."},
-				{Source: &eventlog.Source{ID: "s", URL: "https://example.com"}},
-				{File: &eventlog.MessageFile{Data: "data:image/png;base64,AA==", MediaType: "image/png"}},
+				{Source: &fact.Source{ID: "s", URL: "https://example.com"}},
+				{File: &fact.MessageFile{Data: "data:image/png;base64,AA==", MediaType: "image/png"}},
 				{ProviderData: raw(`{"provider":"anthropic","signature":"withheld"}`)},
 				call("toolu_a", "f", `{"x": 1, "b": "<"}`),
 				call("functions.f:1", "no.such tool", `"{\"x\": tru"`), // what was not JSON
@@ -61,7 +61,7 @@ func TestRequestBody(t *testing.T) {
 			{Role: model.RoleAssistant}, // a refusal
 			{Role: model.RoleUser, Content: " "},
 			{Role: model.RoleUser, Content: "please"},
-			{Role: model.RoleAssistant, Parts: []eventlog.TurnPart{
+			{Role: model.RoleAssistant, Parts: []fact.TurnPart{
 				{Text: "We"}, {Text: "ll,"},
 				{Reasoning: "cut off", ProviderData: raw(`{"provider":"anthropic","signature":"s2"}`)},
 			}},
@@ -151,13 +151,13 @@ func TestHowMuchItThinks(t *testing.T) {
 
 func TestFilesThatCannotBeSent(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Events(answer("end_turn")...))
-	for _, f := range []eventlog.MessageFile{
+	for _, f := range []fact.MessageFile{
 		{Data: "data:audio/mpeg;base64,AA==", MediaType: "audio/mpeg", Filename: "a.mp3"},
 		{Data: "https://example.com/a.txt", MediaType: "text/plain"},
 		{Data: "data:text/plain;base64,/w==", MediaType: "text/plain"},
 		{Data: "nothing", MediaType: "image/png"},
 	} {
-		req := model.Request{Messages: []model.Message{{Role: model.RoleUser, Files: []eventlog.MessageFile{f}}}}
+		req := model.Request{Messages: []model.Message{{Role: model.RoleUser, Files: []fact.MessageFile{f}}}}
 		e, _ := modeltest.AskFor(t, modelOn(s), req)
 		require.Equal(t, model.CodeInvalidRequest, e.Code)
 		require.False(t, e.Retryable)

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestThinkingKeepsItsSignature(t *testing.T) {
@@ -45,7 +46,7 @@ func TestThinkingKeepsItsSignature(t *testing.T) {
 		model.TextDelta{Text: "lo."},
 	}, c.Events)
 	require.Equal(t, "m-1", got.Model)
-	require.Equal(t, eventlog.StopEndTurn, got.StopReason)
+	require.Equal(t, fact.StopEndTurn, got.StopReason)
 }
 
 func TestUnsignedThinkingHasNothingToGoBackWith(t *testing.T) {
@@ -72,7 +73,7 @@ func TestParallelCallsWithInterleavedArguments(t *testing.T) {
 	require.Equal(t, modeltest.Calls(
 		"toolu_a", "one", `{"x":1}`, "toolu_b", "two", `{"y":2}`, "toolu_c", "none", "", "toolu_d", "whole", `{"z": [3]}`), c.Calls)
 	require.Equal(t, "I look.", c.Text)
-	require.Equal(t, eventlog.StopToolUse, got.StopReason)
+	require.Equal(t, fact.StopToolUse, got.StopReason)
 }
 
 func TestCitationsAreSourcesBehindTheirText(t *testing.T) {
@@ -105,17 +106,17 @@ func TestCitationsAreSourcesBehindTheirText(t *testing.T) {
 }
 
 func TestStopReasons(t *testing.T) {
-	for said, want := range map[string]eventlog.StopReason{
-		"end_turn": eventlog.StopEndTurn, "tool_use": eventlog.StopToolUse, "max_tokens": eventlog.StopMaxTokens,
-		"stop_sequence": eventlog.StopSequence, "refusal": eventlog.StopContentFilter,
-		"model_context_window_exceeded": eventlog.StopMaxTokens, "pause_turn": eventlog.StopUnknown, "novel": eventlog.StopUnknown,
+	for said, want := range map[string]fact.StopReason{
+		"end_turn": fact.StopEndTurn, "tool_use": fact.StopToolUse, "max_tokens": fact.StopMaxTokens,
+		"stop_sequence": fact.StopSequence, "refusal": fact.StopContentFilter,
+		"model_context_window_exceeded": fact.StopMaxTokens, "pause_turn": fact.StopUnknown, "novel": fact.StopUnknown,
 	} {
 		got, _ := ask(t, answer(said)...)
 		require.Equal(t, want, got.StopReason, said)
 	}
 	got, _ := ask(t, start, `{"type":"message_stop"}`)
-	require.Equal(t, eventlog.StopUnknown, got.StopReason)
-	require.Equal(t, eventlog.FinishContentFilter, eventlog.StopContentFilter.FinishReason())
+	require.Equal(t, fact.StopUnknown, got.StopReason)
+	require.Equal(t, eventlog.FinishContentFilter, eventlog.FinishReasonOf(fact.StopContentFilter))
 }
 
 func TestKindsOfTheFutureAreSkipped(t *testing.T) {
@@ -131,20 +132,20 @@ func TestKindsOfTheFutureAreSkipped(t *testing.T) {
 }
 
 func TestUsageCountsTheCacheIn(t *testing.T) {
-	usage := func(first, last string) eventlog.TokenUsage {
+	usage := func(first, last string) fact.TokenUsage {
 		got, _ := ask(t,
 			`{"type":"message_start","message":{"model":"m-1","content":[],"usage":`+first+`}}`,
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":`+last+`}`, `{"type":"message_stop"}`)
 		return got.Usage
 	}
 	require.Equal(t,
-		eventlog.TokenUsage{Prompt: 1110, Completion: 50, Reasoning: 30, Cached: 1000, CacheWrite: 100, Total: 1160},
+		fact.TokenUsage{Prompt: 1110, Completion: 50, Reasoning: 30, Cached: 1000, CacheWrite: 100, Total: 1160},
 		usage(`{"input_tokens":10,"cache_read_input_tokens":1000,"cache_creation_input_tokens":100,"output_tokens":1}`,
 			`{"output_tokens":50,"output_tokens_details":{"thinking_tokens":30}}`))
-	require.Equal(t, eventlog.TokenUsage{Prompt: 25, Completion: 7, Cached: 5, Total: 32},
+	require.Equal(t, fact.TokenUsage{Prompt: 25, Completion: 7, Cached: 5, Total: 32},
 		usage(`{"input_tokens":10,"output_tokens":1}`,
 			`{"input_tokens":20,"cache_read_input_tokens":5,"cache_creation_input_tokens":null,"output_tokens":7}`))
-	require.Equal(t, eventlog.TokenUsage{Completion: 1, Total: 1}, usage(`{"input_tokens":-10,"output_tokens":1}`, `null`))
+	require.Equal(t, fact.TokenUsage{Completion: 1, Total: 1}, usage(`{"input_tokens":-10,"output_tokens":1}`, `null`))
 }
 
 func TestErrorsInTheStream(t *testing.T) {

@@ -3,7 +3,7 @@ package anthropic
 import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // counts are the token counts as the API returns them: its input tokens leave out
@@ -35,8 +35,8 @@ func (c *counts) delta(u sdk.MessageDeltaUsage) {
 }
 
 // total translates the counts; one below 0 counts as 0.
-func (c *counts) total() eventlog.TokenUsage {
-	u := eventlog.TokenUsage{
+func (c *counts) total() fact.TokenUsage {
+	u := fact.TokenUsage{
 		Completion: max(c.output, 0), Reasoning: max(c.thinking, 0), Cached: max(c.cached, 0), CacheWrite: max(c.written, 0),
 	}
 	u.Prompt = max(c.input, 0) + u.Cached + u.CacheWrite

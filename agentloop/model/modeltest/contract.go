@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Adapter is an adapter under its contract.
@@ -77,7 +77,7 @@ func (a Adapter) testAnswer(t *testing.T) {
 	s := Serve(t, a.whole())
 	answer, got := Ask(t, a.New(a.on(s)), Hello())
 	require.Equal(t, "Hel", got.Text)
-	require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+	require.Equal(t, fact.StopEndTurn, answer.StopReason)
 	require.Equal(t, a.Path, s.Requests()[0].Path)
 
 	with := a.on(s)
@@ -160,7 +160,7 @@ func (a Adapter) testCut(t *testing.T) {
 	for _, stream := range []Stream{a.part(Stream{}, a.Enough), a.part(Stream{Cut: true}, a.Enough)} {
 		answer, got := Ask(t, a.New(a.on(Serve(t, stream))), Hello())
 		require.Equal(t, "Hel", got.Text)
-		require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+		require.Equal(t, fact.StopEndTurn, answer.StopReason)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // chunk is an event of a stream.
@@ -78,7 +78,7 @@ type answer struct {
 	finish  string // finish_reason
 	done    bool   // the stream has sent [DONE]
 	refused bool
-	usage   eventlog.TokenUsage
+	usage   fact.TokenUsage
 }
 
 // Event takes a chunk, the end mark, or an error. See [provider.Answer].
@@ -187,27 +187,27 @@ func (a *answer) end(asked string) (model.Answer, error) {
 	return model.Answer{Model: a.name, StopReason: a.stopReason(), Usage: a.usage}, nil
 }
 
-func (a *answer) stopReason() eventlog.StopReason {
+func (a *answer) stopReason() fact.StopReason {
 	if a.refused {
-		return eventlog.StopContentFilter
+		return fact.StopContentFilter
 	}
 	switch a.finish {
 	case "stop", "":
 		// Not every server says tool_calls when there are some.
 		if a.calls.any() {
-			return eventlog.StopToolUse
+			return fact.StopToolUse
 		}
 		if a.finish == "" {
-			return eventlog.StopUnknown
+			return fact.StopUnknown
 		}
-		return eventlog.StopEndTurn
+		return fact.StopEndTurn
 	case "tool_calls", "function_call":
-		return eventlog.StopToolUse
+		return fact.StopToolUse
 	case "length":
-		return eventlog.StopMaxTokens
+		return fact.StopMaxTokens
 	case "content_filter":
-		return eventlog.StopContentFilter
+		return fact.StopContentFilter
 	default:
-		return eventlog.StopUnknown
+		return fact.StopUnknown
 	}
 }

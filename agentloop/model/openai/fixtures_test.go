@@ -8,7 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestRecordedStreams(t *testing.T) {
@@ -23,16 +23,16 @@ func TestRecordedStreams(t *testing.T) {
 			fixture: "openai-text",
 			answer: model.Answer{
 				Model:      "gpt-4.1-nano-2025-04-14",
-				StopReason: eventlog.StopEndTurn,
-				Usage:      eventlog.TokenUsage{Prompt: 16, Completion: 300, Total: 316},
+				StopReason: fact.StopEndTurn,
+				Usage:      fact.TokenUsage{Prompt: 16, Completion: 300, Total: 316},
 			},
 		},
 		{
 			fixture: "openai-azure-model-router.1",
 			answer: model.Answer{
 				Model:      "gpt-5-nano-2025-08-07",
-				StopReason: eventlog.StopEndTurn,
-				Usage:      eventlog.TokenUsage{Prompt: 15, Completion: 78, Reasoning: 64, Total: 93},
+				StopReason: fact.StopEndTurn,
+				Usage:      fact.TokenUsage{Prompt: 15, Completion: 78, Reasoning: 64, Total: 93},
 			},
 			text: "Capital of Denmark.",
 		},
@@ -40,8 +40,8 @@ func TestRecordedStreams(t *testing.T) {
 			fixture: "xai-tool-call", // its 26 completion tokens are without the 227 of reasoning
 			answer: model.Answer{
 				Model:      "grok-3-mini",
-				StopReason: eventlog.StopToolUse,
-				Usage:      eventlog.TokenUsage{Prompt: 307, Completion: 253, Reasoning: 227, Cached: 306, Total: 560},
+				StopReason: fact.StopToolUse,
+				Usage:      fact.TokenUsage{Prompt: 307, Completion: 253, Reasoning: 227, Cached: 306, Total: 560},
 			},
 			calls:   modeltest.Calls("call_79382389", "weather", `{"location":"San Francisco"}`),
 			reasons: true,
@@ -50,15 +50,15 @@ func TestRecordedStreams(t *testing.T) {
 			fixture: "deepseek-tool-call",
 			answer: model.Answer{
 				Model:      "deepseek-reasoner",
-				StopReason: eventlog.StopToolUse,
-				Usage:      eventlog.TokenUsage{Prompt: 339, Completion: 83, Reasoning: 39, Cached: 320, Total: 422},
+				StopReason: fact.StopToolUse,
+				Usage:      fact.TokenUsage{Prompt: 339, Completion: 83, Reasoning: 39, Cached: 320, Total: 422},
 			},
 			calls:   modeltest.Calls("call_00_ioIn7yN9p1ZOMNpDLwd4MgAF", "weather", `{"location": "San Francisco"}`),
 			reasons: true,
 		},
 		{
 			fixture: "anthropic-fallback-tool-call", // the call's index is 1
-			answer:  model.Answer{Model: "claude-haiku-4-5-20251001", StopReason: eventlog.StopToolUse},
+			answer:  model.Answer{Model: "claude-haiku-4-5-20251001", StopReason: fact.StopToolUse},
 			text:    "Reading it.",
 			calls:   modeltest.Calls("toolu_sanitized", "read_file", `{"path": "a.txt"}`),
 		},

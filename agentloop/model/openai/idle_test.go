@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/openai"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // impatient calls s and waits for each event no longer than idle.
@@ -75,7 +75,7 @@ func TestIdleAfterTheAnswerIsComplete(t *testing.T) {
 		s := modeltest.ServePiped(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"all"}`).Events, Hang: true})
 		answer, err := impatient(t.Context(), s, time.Minute, new(collected).Emit)
 		require.NoError(t, err)
-		require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+		require.Equal(t, fact.StopEndTurn, answer.StopReason)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/openai"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // sent makes a call and returns the request that the server got.
@@ -31,21 +31,21 @@ func TestRequestBody(t *testing.T) {
 	got := sent(t, s, opts, model.Request{
 		System: "be brief",
 		Messages: []model.Message{
-			{Role: model.RoleUser, Content: "look", Files: []eventlog.MessageFile{
+			{Role: model.RoleUser, Content: "look", Files: []fact.MessageFile{
 				{Data: "data:image/png;base64,AA==", MediaType: "image/png"},
 				{Data: "data:application/pdf;base64,BB==", MediaType: "application/pdf", Filename: "a.pdf"},
 				{Data: "data:text/csv;base64,CC==", MediaType: "text/csv"},
 			}},
-			{Role: model.RoleAssistant, Parts: []eventlog.TurnPart{
+			{Role: model.RoleAssistant, Parts: []fact.TurnPart{
 				{Reasoning: "hm", ProviderData: json.RawMessage(`{"provider":"another"}`)},
-				{ToolCall: &eventlog.ToolCall{ID: "a", Name: "f", Arguments: json.RawMessage(`{"x": 1}`)}},
-				{ToolCall: &eventlog.ToolCall{ID: "b", Name: "f", Arguments: json.RawMessage(`"{\"x\": tru"`)}}, // what was not JSON
-				{ToolCall: &eventlog.ToolCall{ID: "c", Name: "f", Arguments: json.RawMessage(`""`)}},
+				{ToolCall: &fact.ToolCall{ID: "a", Name: "f", Arguments: json.RawMessage(`{"x": 1}`)}},
+				{ToolCall: &fact.ToolCall{ID: "b", Name: "f", Arguments: json.RawMessage(`"{\"x\": tru"`)}}, // what was not JSON
+				{ToolCall: &fact.ToolCall{ID: "c", Name: "f", Arguments: json.RawMessage(`""`)}},
 			}},
 			{Role: model.RoleTool, Content: "1", ToolCallID: "a", ToolName: "f"},
 			{Role: model.RoleTool, Content: "2", ToolCallID: "b", ToolName: "f"},
 			{Role: model.RoleTool, Content: "", ToolCallID: "c", ToolName: "f"},
-			{Role: model.RoleAssistant, Parts: []eventlog.TurnPart{{Text: "do"}, {Source: &eventlog.Source{ID: "s"}}, {Text: "ne"}}},
+			{Role: model.RoleAssistant, Parts: []fact.TurnPart{{Text: "do"}, {Source: &fact.Source{ID: "s"}}, {Text: "ne"}}},
 			{Role: model.RoleAssistant},
 			{Role: model.RoleUser, Content: "thanks <b>"},
 		},

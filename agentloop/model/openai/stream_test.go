@@ -7,7 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestTextAndReasoning(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTextAndReasoning(t *testing.T) {
 		`{"content":"Hel"}`,
 		`{"content":"lo ☃"}`,
 	)))
-	require.Equal(t, model.Answer{Model: "m-1", StopReason: eventlog.StopEndTurn}, answer)
+	require.Equal(t, model.Answer{Model: "m-1", StopReason: fact.StopEndTurn}, answer)
 	require.Equal(t, []model.Event{
 		model.ReasoningDelta{Text: "Let "},
 		model.ReasoningDelta{Text: "me "},
@@ -146,7 +146,7 @@ func TestToolCallForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			answer, got := ask(t, modeltest.Serve(t, deltas(`"tool_calls"`, c.deltas...)))
 			require.Equal(t, c.calls, got.Calls)
-			require.Equal(t, eventlog.StopToolUse, answer.StopReason)
+			require.Equal(t, fact.StopToolUse, answer.StopReason)
 		})
 	}
 }
@@ -156,18 +156,18 @@ func TestStopReasons(t *testing.T) {
 	const tool = `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}`
 	for _, c := range []struct {
 		finish, delta string
-		want          eventlog.StopReason
+		want          fact.StopReason
 	}{
-		{`"stop"`, text, eventlog.StopEndTurn},
-		{`"stop"`, tool, eventlog.StopToolUse}, // some servers
-		{`"tool_calls"`, tool, eventlog.StopToolUse},
-		{`"function_call"`, text, eventlog.StopToolUse},
-		{`"length"`, tool, eventlog.StopMaxTokens},
-		{`"content_filter"`, text, eventlog.StopContentFilter},
-		{`"stop"`, `{"refusal":"I cannot."}`, eventlog.StopContentFilter},
-		{`"novel"`, text, eventlog.StopUnknown},
-		{`null`, text, eventlog.StopUnknown}, // but [DONE]
-		{`null`, tool, eventlog.StopToolUse},
+		{`"stop"`, text, fact.StopEndTurn},
+		{`"stop"`, tool, fact.StopToolUse}, // some servers
+		{`"tool_calls"`, tool, fact.StopToolUse},
+		{`"function_call"`, text, fact.StopToolUse},
+		{`"length"`, tool, fact.StopMaxTokens},
+		{`"content_filter"`, text, fact.StopContentFilter},
+		{`"stop"`, `{"refusal":"I cannot."}`, fact.StopContentFilter},
+		{`"novel"`, text, fact.StopUnknown},
+		{`null`, text, fact.StopUnknown}, // but [DONE]
+		{`null`, tool, fact.StopToolUse},
 	} {
 		answer, got := ask(t, modeltest.Serve(t, deltas(c.finish, c.delta)))
 		require.Equal(t, c.want, answer.StopReason, "%s after %s", c.finish, c.delta)
@@ -183,33 +183,33 @@ func TestRefusalIsText(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for name, c := range map[string]struct {
 		usage string
-		want  eventlog.TokenUsage
+		want  fact.TokenUsage
 	}{
-		"none": {`null`, eventlog.TokenUsage{}},
+		"none": {`null`, fact.TokenUsage{}},
 		"no total": {
 			`{"prompt_tokens":3,"completion_tokens":4}`,
-			eventlog.TokenUsage{Prompt: 3, Completion: 4, Total: 7},
+			fact.TokenUsage{Prompt: 3, Completion: 4, Total: 7},
 		},
 		"reasoning included": {
 			`{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,"completion_tokens_details":{"reasoning_tokens":2}}`,
-			eventlog.TokenUsage{Prompt: 3, Completion: 4, Reasoning: 2, Total: 7},
+			fact.TokenUsage{Prompt: 3, Completion: 4, Reasoning: 2, Total: 7},
 		},
 		"reasoning beside": {
 			`{"prompt_tokens":3,"completion_tokens":4,"total_tokens":9,"completion_tokens_details":{"reasoning_tokens":2}}`,
-			eventlog.TokenUsage{Prompt: 3, Completion: 6, Reasoning: 2, Total: 9},
+			fact.TokenUsage{Prompt: 3, Completion: 6, Reasoning: 2, Total: 9},
 		},
 		"negative": {
 			`{"prompt_tokens":-3,"completion_tokens":4,"total_tokens":-1,"completion_tokens_details":{"reasoning_tokens":-1},` +
 				`"prompt_tokens_details":{"cached_tokens":-5,"cache_write_tokens":-2}}`,
-			eventlog.TokenUsage{Completion: 4, Total: 4},
+			fact.TokenUsage{Completion: 4, Total: 4},
 		},
 		"a negative part": {
 			`{"prompt_tokens":3,"completion_tokens":-4,"total_tokens":7}`,
-			eventlog.TokenUsage{Prompt: 3, Completion: 4, Total: 7},
+			fact.TokenUsage{Prompt: 3, Completion: 4, Total: 7},
 		},
 		"cache": {
 			`{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":3}}`,
-			eventlog.TokenUsage{Prompt: 9, Completion: 1, Cached: 5, CacheWrite: 3, Total: 10},
+			fact.TokenUsage{Prompt: 9, Completion: 1, Cached: 5, CacheWrite: 3, Total: 10},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,6 +245,6 @@ func TestEndWithoutMarkIsFineAfterFinishReason(t *testing.T) {
 		stream.Cut = cut
 		answer, got := ask(t, modeltest.Serve(t, stream))
 		require.Equal(t, "all", got.Text)
-		require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+		require.Equal(t, fact.StopEndTurn, answer.StopReason)
 	}
 }

@@ -2,7 +2,7 @@ package openai
 
 import (
 	"github.com/helixd/helixd/agentloop/model/provider"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // tokenCounts are the counts as servers send them.
@@ -21,8 +21,8 @@ type tokenCounts struct {
 
 // total translates token counts; one below 0 counts as 0. OpenAI's completion tokens include reasoning;
 // where a server's do not (xAI), only the total does.
-func (u tokenCounts) total() eventlog.TokenUsage {
-	out := eventlog.TokenUsage{
+func (u tokenCounts) total() fact.TokenUsage {
+	out := fact.TokenUsage{
 		Prompt:     int64(max(u.PromptTokens, 0)),
 		Completion: int64(max(u.CompletionTokens, 0)),
 		Reasoning:  int64(max(u.CompletionTokensDetails.ReasoningTokens, 0)),

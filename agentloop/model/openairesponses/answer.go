@@ -6,7 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // streamEvent is an event of a stream, with the members of all kinds.
@@ -101,7 +101,7 @@ type answer struct {
 	refused    bool
 	over       bool
 	incomplete string // why it is, if it is
-	usage      eventlog.TokenUsage
+	usage      fact.TokenUsage
 }
 
 // Event takes an event. See [provider.Answer].
@@ -175,30 +175,30 @@ func (a *answer) end() model.Answer {
 	return model.Answer{Model: a.name, StopReason: a.stopReason(), Usage: a.usage}
 }
 
-func (a *answer) stopReason() eventlog.StopReason {
+func (a *answer) stopReason() fact.StopReason {
 	switch a.incomplete {
 	case "":
 	case "max_output_tokens":
-		return eventlog.StopMaxTokens
+		return fact.StopMaxTokens
 	case "content_filter":
-		return eventlog.StopContentFilter
+		return fact.StopContentFilter
 	default:
-		return eventlog.StopUnknown
+		return fact.StopUnknown
 	}
 	switch {
 	case a.refused:
-		return eventlog.StopContentFilter
+		return fact.StopContentFilter
 	case a.calls > 0:
-		return eventlog.StopToolUse
+		return fact.StopToolUse
 	default:
-		return eventlog.StopEndTurn
+		return fact.StopEndTurn
 	}
 }
 
 // total translates token counts; one below 0 counts as 0. OpenAI's count cached
 // and reasoning tokens in.
-func (u tokenCounts) total() eventlog.TokenUsage {
-	out := eventlog.TokenUsage{
+func (u tokenCounts) total() fact.TokenUsage {
+	out := fact.TokenUsage{
 		Prompt:     int64(max(u.InputTokens, 0)),
 		Completion: int64(max(u.OutputTokens, 0)),
 		Reasoning:  int64(max(u.OutputTokensDetails.ReasoningTokens, 0)),

@@ -3,7 +3,7 @@ package openairesponses
 import (
 	"encoding/json"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // providerName says in the data of a part whose it is.
@@ -28,7 +28,7 @@ func (d partData) encode() json.RawMessage {
 }
 
 // dataOf is the data of a part; it is empty if there is none of this provider.
-func dataOf(p eventlog.TurnPart) partData {
+func dataOf(p fact.TurnPart) partData {
 	var d partData
 	if p.ProviderData == nil || json.Unmarshal(p.ProviderData, &d) != nil || d.Provider != providerName {
 		return partData{}

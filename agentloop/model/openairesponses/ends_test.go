@@ -7,7 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestStopReasons(t *testing.T) {
@@ -17,23 +17,23 @@ func TestStopReasons(t *testing.T) {
 	}
 	for _, c := range []struct {
 		events []string
-		want   eventlog.StopReason
+		want   fact.StopReason
 	}{
-		{[]string{text(0, "x"), completed}, eventlog.StopEndTurn},
-		{[]string{done(0, call), completed}, eventlog.StopToolUse},
-		{[]string{text(0, "x"), incomplete("max_output_tokens")}, eventlog.StopMaxTokens},
-		{[]string{done(0, call), incomplete("max_output_tokens")}, eventlog.StopMaxTokens},
-		{[]string{text(0, "x"), incomplete("content_filter")}, eventlog.StopContentFilter},
-		{[]string{text(0, "x"), incomplete("novel")}, eventlog.StopUnknown},
-		{[]string{on("refusal.delta", 0, `"content_index":0,"delta":"I cannot."`), completed}, eventlog.StopContentFilter},
+		{[]string{text(0, "x"), completed}, fact.StopEndTurn},
+		{[]string{done(0, call), completed}, fact.StopToolUse},
+		{[]string{text(0, "x"), incomplete("max_output_tokens")}, fact.StopMaxTokens},
+		{[]string{done(0, call), incomplete("max_output_tokens")}, fact.StopMaxTokens},
+		{[]string{text(0, "x"), incomplete("content_filter")}, fact.StopContentFilter},
+		{[]string{text(0, "x"), incomplete("novel")}, fact.StopUnknown},
+		{[]string{on("refusal.delta", 0, `"content_index":0,"delta":"I cannot."`), completed}, fact.StopContentFilter},
 		{[]string{
 			done(0, `{"type":"message","id":"m","role":"assistant","content":[{"type":"refusal","refusal":"I cannot."}]}`), completed,
-		}, eventlog.StopContentFilter},
+		}, fact.StopContentFilter},
 	} {
 		got, said := askAll(t, append([]string{created}, c.events...)...)
 		require.Equal(t, c.want, got.StopReason, c.events)
 		require.NotEmpty(t, said.Events)
-		if c.want == eventlog.StopContentFilter && len(said.Text) > 1 {
+		if c.want == fact.StopContentFilter && len(said.Text) > 1 {
 			require.Equal(t, "I cannot.", said.Text, "a refusal is what the model says")
 		}
 	}
@@ -77,10 +77,10 @@ func TestCallWithoutAName(t *testing.T) {
 func TestUsage(t *testing.T) {
 	got, _ := askAll(t, created, `{"type":"response.completed","response":{"usage":{"input_tokens":100,`+
 		`"input_tokens_details":{"cached_tokens":60,"cache_write_tokens":30},"output_tokens":50,"output_tokens_details":{"reasoning_tokens":40}}}}`)
-	require.Equal(t, eventlog.TokenUsage{Prompt: 100, Completion: 50, Reasoning: 40, Cached: 60, CacheWrite: 30, Total: 150}, got.Usage)
+	require.Equal(t, fact.TokenUsage{Prompt: 100, Completion: 50, Reasoning: 40, Cached: 60, CacheWrite: 30, Total: 150}, got.Usage)
 	require.Equal(t, "m-1", got.Model)
 
 	got, _ = askAll(t, `{"type":"response.completed","response":{"usage":{"input_tokens":-1,"output_tokens":2}}}`)
-	require.Equal(t, eventlog.TokenUsage{Completion: 2, Total: 2}, got.Usage)
+	require.Equal(t, fact.TokenUsage{Completion: 2, Total: 2}, got.Usage)
 	require.Equal(t, "asked-for", got.Model)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestRecordedConversation(t *testing.T) {
@@ -18,12 +18,12 @@ func TestRecordedConversation(t *testing.T) {
 	for i, want := range []struct {
 		text  string
 		calls []modeltest.Call
-		stop  eventlog.StopReason
+		stop  fact.StopReason
 	}{
-		{calls: modeltest.Calls("call_AB6AaRZ1FYZB2RwS6A5vbdqn", "calculator", `{"a":12,"b":7,"op":"add"}`), stop: eventlog.StopToolUse},
-		{calls: modeltest.Calls("call_Q6pW65MUgW9vF59BmItYGos3", "calculator", `{"a":19,"b":3,"op":"multiply"}`), stop: eventlog.StopToolUse},
-		{calls: modeltest.Calls("call_Zl5vIMnD7dVAjgU6FkhmiCZh", "calculator", `{"a":57,"b":10,"op":"multiply"}`), stop: eventlog.StopToolUse},
-		{text: "The final result is **570**.", stop: eventlog.StopEndTurn},
+		{calls: modeltest.Calls("call_AB6AaRZ1FYZB2RwS6A5vbdqn", "calculator", `{"a":12,"b":7,"op":"add"}`), stop: fact.StopToolUse},
+		{calls: modeltest.Calls("call_Q6pW65MUgW9vF59BmItYGos3", "calculator", `{"a":19,"b":3,"op":"multiply"}`), stop: fact.StopToolUse},
+		{calls: modeltest.Calls("call_Zl5vIMnD7dVAjgU6FkhmiCZh", "calculator", `{"a":57,"b":10,"op":"multiply"}`), stop: fact.StopToolUse},
+		{text: "The final result is **570**.", stop: fact.StopEndTurn},
 	} {
 		answer, got := modeltest.Ask(t, modelOn(modeltest.Serve(t, streams[i])), modeltest.Hello())
 		require.Equal(t, "gpt-5.1-codex-max", answer.Model)

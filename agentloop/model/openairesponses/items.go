@@ -6,7 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // The items of a request's input.
@@ -121,7 +121,7 @@ func userContent(msg model.Message) ([]contentPart, error) {
 	return content, nil
 }
 
-func fileContent(f eventlog.MessageFile) (contentPart, error) {
+func fileContent(f fact.MessageFile) (contentPart, error) {
 	file, err := provider.NewFile(f)
 	switch {
 	case err != nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/openairesponses"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // sent makes a call and returns the request that the server got.
@@ -25,22 +25,22 @@ func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
 // said is an answer with all kinds of parts.
 func said() model.Message {
-	call := func(id, name, arguments string) eventlog.TurnPart {
-		return eventlog.TurnPart{ToolCall: &eventlog.ToolCall{ID: id, Name: name, Arguments: raw(arguments)}}
+	call := func(id, name, arguments string) fact.TurnPart {
+		return fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: name, Arguments: raw(arguments)}}
 	}
-	return model.Message{Role: model.RoleAssistant, Parts: []eventlog.TurnPart{
+	return model.Message{Role: model.RoleAssistant, Parts: []fact.TurnPart{
 		{Reasoning: "First."},
 		{Reasoning: "Then.", ProviderData: raw(`{"provider":"openai-responses","itemId":"rs_1","encrypted":"g+A=="}`)},
 		{ProviderData: raw(`{"provider":"openai-responses","itemId":"rs_2","encrypted":"gB"}`)},
 		{Reasoning: "of another", ProviderData: raw(`{"provider":"anthropic","signature":"s","itemId":"x","encrypted":"x"}`)},
 		{ProviderData: raw(`{"provider":"anthropic","redacted":"r"}`)},
 		{Text: "I look <b>.", ProviderData: raw(`{"provider":"openai-responses","phase":"commentary"}`)},
-		{Source: &eventlog.Source{ID: "s", URL: "https://example.com"}},
+		{Source: &fact.Source{ID: "s", URL: "https://example.com"}},
 		{
-			File:         &eventlog.MessageFile{Data: "data:image/png;base64,iVBO", MediaType: "image/png"},
+			File:         &fact.MessageFile{Data: "data:image/png;base64,iVBO", MediaType: "image/png"},
 			ProviderData: raw(`{"provider":"openai-responses","itemId":"ig_1"}`),
 		},
-		{File: &eventlog.MessageFile{Data: "data:image/png;base64,iVBO", MediaType: "image/png"}},
+		{File: &fact.MessageFile{Data: "data:image/png;base64,iVBO", MediaType: "image/png"}},
 		call("call_a", "f", `{"x": 1}`),
 		call("functions.f:1", "no.such tool", `"{\"x\": tru"`), // what was not JSON
 		{Reasoning: "cut off", ProviderData: raw(`{"provider":"openai-responses","itemId":"rs_3","encrypted":"gC"}`)},
@@ -54,7 +54,7 @@ func TestRequestBody(t *testing.T) {
 	}, model.Request{
 		System: "be brief",
 		Messages: []model.Message{
-			{Role: model.RoleUser, Content: "look", Files: []eventlog.MessageFile{
+			{Role: model.RoleUser, Content: "look", Files: []fact.MessageFile{
 				{Data: "data:image/png;base64,AA==", MediaType: "image/png"},
 				{Data: "data:application/pdf;base64,BB==", MediaType: "application/pdf", Filename: "a.pdf"},
 				{Data: "data:text/csv,a", MediaType: "text/csv"},
@@ -141,7 +141,7 @@ func TestSmallestRequest(t *testing.T) {
 
 func TestFilesThatCannotBeSent(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Events(created, completed))
-	req := model.Request{Messages: []model.Message{{Role: model.RoleUser, Files: []eventlog.MessageFile{{Data: "nothing"}}}}}
+	req := model.Request{Messages: []model.Message{{Role: model.RoleUser, Files: []fact.MessageFile{{Data: "nothing"}}}}}
 	e, _ := modeltest.AskFor(t, modelOn(s), req)
 	require.Equal(t, model.CodeInvalidRequest, e.Code)
 	require.Empty(t, s.Requests())

@@ -8,7 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func summary(part int, delta string) string {
@@ -53,8 +53,8 @@ func TestReasoningKeepsWhatIsEncrypted(t *testing.T) {
 		model.PartEnd{Data: json.RawMessage(`{"provider":"openai-responses","phase":"final_answer"}`)},
 	}, c.Events)
 	require.Equal(t, model.Answer{
-		Model: "m-1", StopReason: eventlog.StopEndTurn,
-		Usage: eventlog.TokenUsage{Prompt: 3, Completion: 4, Reasoning: 1, Cached: 2, Total: 7},
+		Model: "m-1", StopReason: fact.StopEndTurn,
+		Usage: fact.TokenUsage{Prompt: 3, Completion: 4, Reasoning: 1, Cached: 2, Total: 7},
 	}, got)
 }
 
@@ -77,7 +77,7 @@ func TestParallelCallsWithInterleavedArguments(t *testing.T) {
 	)
 	require.Equal(t, modeltest.Calls(
 		"call_a", "one", `{"x":1}`, "call_b", "two", `{"y":2}`, "call_c", "three", `[3]`, "call_d", "four", ""), c.Calls)
-	require.Equal(t, eventlog.StopToolUse, got.StopReason)
+	require.Equal(t, fact.StopToolUse, got.StopReason)
 }
 
 func TestAnnotationsAreSourcesBehindTheirText(t *testing.T) {

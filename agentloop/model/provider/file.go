@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // File is a file of a user's message, taken apart: hosted at URL, or with its
@@ -24,7 +24,7 @@ type File struct {
 
 // NewFile takes a file apart. The error is a *model.Error with the code
 // provider_invalid_request, as are those of File's methods.
-func NewFile(f eventlog.MessageFile) (File, error) {
+func NewFile(f fact.MessageFile) (File, error) {
 	out := File{Name: f.Filename, MediaType: mediaType(f.MediaType)}
 	if len(f.Data) < len("data:") || !strings.EqualFold(f.Data[:len("data:")], "data:") {
 		u, err := url.Parse(f.Data)

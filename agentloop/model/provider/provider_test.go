@@ -9,42 +9,42 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestFiles(t *testing.T) {
 	for name, c := range map[string]struct {
-		file eventlog.MessageFile
+		file fact.MessageFile
 		want provider.File
 	}{
 		"image": {
-			eventlog.MessageFile{Data: "data:image/png;base64,AA==", MediaType: "image/png", Filename: "a.png"},
+			fact.MessageFile{Data: "data:image/png;base64,AA==", MediaType: "image/png", Filename: "a.png"},
 			provider.File{Name: "a.png", MediaType: "image/png", Base64: "AA=="},
 		},
 		"type in the URL": {
-			eventlog.MessageFile{Data: "data:Image/JPEG;base64,AA=="},
+			fact.MessageFile{Data: "data:Image/JPEG;base64,AA=="},
 			provider.File{MediaType: "image/jpeg", Base64: "AA=="},
 		},
 		"type is a pattern": {
-			eventlog.MessageFile{Data: "data:image/webp;base64,AA==", MediaType: "image/*"},
+			fact.MessageFile{Data: "data:image/webp;base64,AA==", MediaType: "image/*"},
 			provider.File{MediaType: "image/webp", Base64: "AA=="},
 		},
 		"text that is not in base64": {
-			eventlog.MessageFile{Data: "DATA:,a%20%c3%a4,b", MediaType: "text/csv; charset=utf-8"},
+			fact.MessageFile{Data: "DATA:,a%20%c3%a4,b", MediaType: "text/csv; charset=utf-8"},
 			provider.File{MediaType: "text/csv", Base64: "YSDDpCxi"},
 		},
 		"no type": {
-			eventlog.MessageFile{Data: "data:;base64,"},
+			fact.MessageFile{Data: "data:;base64,"},
 			provider.File{MediaType: "text/plain"},
 		},
 		"escaped base64": {
-			eventlog.MessageFile{Data: "data:application/pdf;base64,a%2Bb%3D"},
+			fact.MessageFile{Data: "data:application/pdf;base64,a%2Bb%3D"},
 			provider.File{MediaType: "application/pdf", Base64: "a+b="},
 		},
 		"hosted": {
-			eventlog.MessageFile{Data: "https://example.com/a.png", MediaType: "image/png"},
+			fact.MessageFile{Data: "https://example.com/a.png", MediaType: "image/png"},
 			provider.File{MediaType: "image/png", URL: "https://example.com/a.png"},
 		},
 	} {
@@ -53,7 +53,7 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, c.want, got, name)
 	}
 	for _, data := range []string{"", "dat", "data:image/png", "data:,%zz", "file:///etc/passwd", "http://"} {
-		_, err := provider.NewFile(eventlog.MessageFile{Data: data, Filename: strings.Repeat("n", 1000)})
+		_, err := provider.NewFile(fact.MessageFile{Data: data, Filename: strings.Repeat("n", 1000)})
 		var e *model.Error
 		require.ErrorAs(t, err, &e, data)
 		require.Equal(t, model.CodeInvalidRequest, e.Code)

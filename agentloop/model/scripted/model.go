@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Options are the settings of a model. The zero value says each word at once.
@@ -120,18 +121,18 @@ func (s *script) events(turn Turn, number int) []model.Event {
 	return out
 }
 
-func (t Turn) stopReason() eventlog.StopReason {
+func (t Turn) stopReason() fact.StopReason {
 	switch {
 	case t.StopReason != "":
 		return t.StopReason
 	case len(t.ToolCalls) > 0:
-		return eventlog.StopToolUse
+		return fact.StopToolUse
 	default:
-		return eventlog.StopEndTurn
+		return fact.StopEndTurn
 	}
 }
 
-func (t Turn) usage() eventlog.TokenUsage {
+func (t Turn) usage() fact.TokenUsage {
 	u := t.Usage
 	u.Total = cmp.Or(u.Total, u.Prompt+u.Completion)
 	return u

@@ -13,7 +13,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // say makes a call and returns its events.
@@ -48,7 +48,7 @@ func TestTurnsFollowTheConversation(t *testing.T) {
 			{Name: "look", Arguments: json.RawMessage(`{"at": "it"}`)},
 			{ID: "own", Name: "nod"},
 		}},
-		{Text: "Done.", StopReason: eventlog.StopMaxTokens, Usage: eventlog.TokenUsage{Prompt: 2, Completion: 3, Reasoning: 1}},
+		{Text: "Done.", StopReason: fact.StopMaxTokens, Usage: fact.TokenUsage{Prompt: 2, Completion: 3, Reasoning: 1}},
 	}, nil)
 
 	first := []model.Event{
@@ -69,7 +69,7 @@ func TestTurnsFollowTheConversation(t *testing.T) {
 		nil, {user}, {user}, {user, assistant, tool, assistant, user},
 	} {
 		answer, events := say(t, m, roles...)
-		require.Equal(t, model.Answer{Model: "scripted", StopReason: eventlog.StopToolUse}, answer)
+		require.Equal(t, model.Answer{Model: "scripted", StopReason: fact.StopToolUse}, answer)
 		require.Equal(t, first, events)
 	}
 	for _, roles := range [][]model.Role{
@@ -80,8 +80,8 @@ func TestTurnsFollowTheConversation(t *testing.T) {
 		answer, events := say(t, m, roles...)
 		require.Equal(t, model.Answer{
 			Model:      "scripted",
-			StopReason: eventlog.StopMaxTokens,
-			Usage:      eventlog.TokenUsage{Prompt: 2, Completion: 3, Reasoning: 1, Total: 5},
+			StopReason: fact.StopMaxTokens,
+			Usage:      fact.TokenUsage{Prompt: 2, Completion: 3, Reasoning: 1, Total: 5},
 		}, answer)
 		require.Equal(t, []model.Event{model.TextDelta{Text: "Done."}}, events)
 	}
@@ -98,7 +98,7 @@ func TestPieces(t *testing.T) {
 		for _, text := range []string{"", " ", "one", "a b c d e", "  a  b ", "é ü\n\tx ", "a b c "} {
 			m := scripted.New([]scripted.Turn{{Text: text}}, &scripted.Options{Name: "n", Words: words})
 			answer, events := say(t, m, user)
-			require.Equal(t, model.Answer{Model: "n", StopReason: eventlog.StopEndTurn}, answer)
+			require.Equal(t, model.Answer{Model: "n", StopReason: fact.StopEndTurn}, answer)
 			joined := ""
 			for _, e := range events {
 				require.NotEmpty(t, e.(model.TextDelta).Text)
@@ -167,7 +167,7 @@ func TestScriptsInFiles(t *testing.T) {
 			{ID: "a", Name: "weather", Arguments: json.RawMessage(`{"city":"Paris","days":[1,2]}`)},
 			{Name: "now"},
 		}},
-		{Text: "Rain.", StopReason: eventlog.StopEndTurn, Usage: eventlog.TokenUsage{Prompt: 1, Completion: 2, Total: 3}},
+		{Text: "Rain.", StopReason: fact.StopEndTurn, Usage: fact.TokenUsage{Prompt: 1, Completion: 2, Total: 3}},
 	}
 	var fromYAML, fromJSON struct {
 		Turns []scripted.Turn `json:"turns" yaml:"turns"`

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Turn is one answer of the model: its parts are sent in the order of the
@@ -17,9 +17,9 @@ type Turn struct {
 
 	// StopReason, if empty, is tool_use beside tool calls and end_turn
 	// otherwise.
-	StopReason eventlog.StopReason `json:"stopReason,omitempty" yaml:"stopReason,omitempty"`
+	StopReason fact.StopReason `json:"stopReason,omitempty" yaml:"stopReason,omitempty"`
 	// Usage is reported as it is, but for a Total of 0, which becomes the sum.
-	Usage eventlog.TokenUsage `json:"usage,omitzero" yaml:"usage,omitempty"`
+	Usage fact.TokenUsage `json:"usage,omitzero" yaml:"usage,omitempty"`
 
 	// Err fails the call once the parts are sent. The turn is chosen by the
 	// conversation, so each further attempt fails, too. A script in a file has

@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/auth"
@@ -35,7 +36,7 @@ func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Eve
 	case <-ctx.Done():
 		return model.Answer{}, &model.Error{Code: model.CodeProvider, Message: "cancelled", Cause: ctx.Err()}
 	}
-	return model.Answer{Model: "gate", StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
+	return model.Answer{Model: "gate", StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
 }
 
 // cutter cuts a body off after a number of bytes.

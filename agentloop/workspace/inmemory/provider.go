@@ -18,7 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // ID is the provider's kind.
@@ -65,8 +65,8 @@ func New(o *Options) *Provider {
 func (p *Provider) ID() string { return ID }
 
 // Capabilities implements workspace.Provider.
-func (p *Provider) Capabilities() []eventlog.WorkspaceCapability {
-	return []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
+func (p *Provider) Capabilities() []fact.WorkspaceCapability {
+	return []fact.WorkspaceCapability{fact.WorkspaceFS}
 }
 
 // ref is how a workspace is found again.

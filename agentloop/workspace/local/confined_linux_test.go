@@ -14,7 +14,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // inAgain tells a process that it is one that again has begun.
@@ -57,7 +57,7 @@ func filesOnly(t *testing.T, dir string) {
 	p, err := local.New(dir, nil)
 	require.NoError(t, err)
 	require.ErrorContains(t, p.ShellProblem(), "commands can't be confined")
-	require.NotContains(t, p.Capabilities(), eventlog.WorkspaceShell)
+	require.NotContains(t, p.Capabilities(), fact.WorkspaceShell)
 	w := workspacetest.Open(t, p, workspacetest.Session)
 	require.Nil(t, w.Shell())
 	require.NoError(t, w.FS().WriteFile(t.Context(), "d/a", []byte("1")))

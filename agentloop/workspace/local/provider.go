@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/workspace"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // ID is the provider's kind.
@@ -216,10 +216,10 @@ func syncFolder(name string) error {
 func (p *Provider) ID() string { return ID }
 
 // Capabilities implements workspace.Provider.
-func (p *Provider) Capabilities() []eventlog.WorkspaceCapability {
-	all := []eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceSnapshot}
+func (p *Provider) Capabilities() []fact.WorkspaceCapability {
+	all := []fact.WorkspaceCapability{fact.WorkspaceFS, fact.WorkspaceSnapshot}
 	if p.shell == nil {
-		all = append(all, eventlog.WorkspaceShell)
+		all = append(all, fact.WorkspaceShell)
 	}
 	return all
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
@@ -126,8 +126,8 @@ func checkStream(c natsjs.StreamConfig, replicas int) error {
 func (p *Provider) ID() string { return ID }
 
 // Capabilities implements workspace.Provider.
-func (p *Provider) Capabilities() []eventlog.WorkspaceCapability {
-	return []eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceSnapshot}
+func (p *Provider) Capabilities() []fact.WorkspaceCapability {
+	return []fact.WorkspaceCapability{fact.WorkspaceFS, fact.WorkspaceSnapshot}
 }
 
 // ref is how a workspace is found again: its place follows from the session.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/workspace"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Run runs the contract. open returns a provider without workspaces, of which a
@@ -36,7 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) workspace.Provider) {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
 	p := open(t)
-	if !slices.Contains(p.Capabilities(), eventlog.WorkspaceSnapshot) {
+	if !slices.Contains(p.Capabilities(), fact.WorkspaceSnapshot) {
 		return
 	}
 	for name, test := range map[string]func(*testing.T, workspace.Provider){

@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 const needsReadModels = "needs readModels.enabled: memories are found in the read models"
@@ -29,7 +30,7 @@ func (k *checker) checkMemory() {
 	default:
 		k.require(false, path+".provider", "must be local or openai")
 	}
-	k.require(e.Dimensions >= 0 && e.Dimensions <= eventlog.MaxDimensions, path+".dimensions", fmt.Sprintf("must be from 0 to %d", eventlog.MaxDimensions))
+	k.require(e.Dimensions >= 0 && e.Dimensions <= fact.MaxDimensions, path+".dimensions", fmt.Sprintf("must be from 0 to %d", fact.MaxDimensions))
 	k.require(e.Provider == "" || k.config.ReadModels.Enabled, "memory", needsReadModels)
 	k.require(e.Dimensions == 0 || e.Provider != "", path+".dimensions", "needs a provider")
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Kinds of workspaces.
@@ -40,10 +40,10 @@ const (
 )
 
 // EventCapabilities are Capabilities as the log has them; nil: none are named.
-func (w Workspace) EventCapabilities() []eventlog.WorkspaceCapability {
-	var all []eventlog.WorkspaceCapability
+func (w Workspace) EventCapabilities() []fact.WorkspaceCapability {
+	var all []fact.WorkspaceCapability
 	for _, c := range w.Capabilities {
-		all = append(all, eventlog.WorkspaceCapability(c))
+		all = append(all, fact.WorkspaceCapability(c))
 	}
 	return all
 }

@@ -16,6 +16,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
@@ -52,7 +53,7 @@ type Options struct {
 	// Replicas of each stream; 0 means 1.
 	Replicas int
 	// Backup is when the backup began. If it is set, and the context of Session has an
-	// actor, see eventlog.WithActor, an eventlog.SessionImported is added after a
+	// actor, see fact.WithActor, an fact.SessionImported is added after a
 	// session's records.
 	Backup time.Time
 	// ID identifies the restore, for [Look] and [Discard]. Empty: a new one.
@@ -141,11 +142,11 @@ func (r *Restorer) Session(ctx context.Context, session string, floor uint64, re
 
 // sign appends a record that names the person who has restored the session.
 func (r *Restorer) sign(ctx context.Context, session string, head uint64, records int) error {
-	f := &eventlog.SessionImported{
+	f := &fact.SessionImported{
 		Records: records, Backup: r.backup.UnixMilli(),
-		FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()},
+		Base: fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli()},
 	}
-	if eventlog.SetActor(ctx, f); f.By == nil || r.backup.IsZero() {
+	if fact.SetActor(ctx, f); f.By == nil || r.backup.IsZero() {
 		return nil
 	}
 	e, err := eventlog.NewFact(session, f, eventlog.Labels{})

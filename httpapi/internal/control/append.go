@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -210,8 +211,8 @@ func bytesOf(entries []eventlog.Entry) (n int64) {
 // user.
 func (s *Routes) createFor(ctx context.Context, c auth.Caller, tip *snapshot.Tip, agentType string) error {
 	session := tip.Session()
-	entry, err := eventlog.NewFact(session, &eventlog.SessionCreated{
-		AgentType: agentType, UserID: c.OnlyUser(), Tenant: c.Tenant, FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli(), By: eventlog.ActorOf(ctx)},
+	entry, err := eventlog.NewFact(session, &fact.SessionCreated{
+		AgentType: agentType, UserID: c.OnlyUser(), Tenant: c.Tenant, Base: fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli(), By: fact.ActorOf(ctx)},
 	}, eventlog.Labels{})
 	if err == nil {
 		_, err = tip.Append(ctx, rand.Text(), []eventlog.Entry{entry})
@@ -225,7 +226,7 @@ func (s *Routes) End(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	end := &eventlog.StreamEnd{StreamID: r.Session, Timestamp: time.Now().UnixMilli()}
+	end := &fact.StreamEnd{StreamID: r.Session, Timestamp: time.Now().UnixMilli()}
 	if len(raw) > 0 { // all that it can say is optional
 		body, err := web.ParseObject(raw)
 		if err != nil {
@@ -244,9 +245,9 @@ func (s *Routes) FailStream(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	failed := &eventlog.StreamFailed{
-		Error:    body.Word("error"),
-		FactBase: eventlog.FactBase{SessionID: r.Session, Timestamp: time.Now().UnixMilli(), By: eventlog.ActorOf(r.Context())},
+	failed := &fact.StreamFailed{
+		Error: body.Word("error"),
+		Base:  fact.Base{SessionID: r.Session, Timestamp: time.Now().UnixMilli(), By: fact.ActorOf(r.Context())},
 	}
 	if len(failed.Error) > MaxErrorText {
 		body.Fail("error", "must be at most 8192 bytes")
@@ -262,7 +263,7 @@ const MaxErrorText = 8 << 10
 
 // closeStream appends a fact that ends the stream. Only the runtime ends a stream
 // whose turn is open.
-func (s *Routes) closeStream(w http.ResponseWriter, r *web.Request, f eventlog.Fact, free bool, digest func() string) error {
+func (s *Routes) closeStream(w http.ResponseWriter, r *web.Request, f fact.Fact, free bool, digest func() string) error {
 	entry, err := eventlog.NewFact(r.Session, f, eventlog.Labels{})
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
@@ -82,7 +82,7 @@ func messageOf(o *web.Object) agentloop.Input {
 	}
 	in := agentloop.Input{Content: o.Text("content"), Metadata: o.OptObject("metadata")}
 	for _, f := range o.Objects("files") {
-		file := eventlog.MessageFile{
+		file := fact.MessageFile{
 			Data: f.Text("data"), MediaType: f.Word("mediaType"), Filename: f.OptText("filename"),
 		}
 		if !strings.HasPrefix(file.Data, "data:") {

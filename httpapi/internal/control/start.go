@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/agentloop/engine"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -52,20 +52,20 @@ func (s *Routes) Resume(w http.ResponseWriter, r *web.Request) error {
 	if body.Has("message") {
 		req.Messages = messagesOf(body)
 	}
-	req.Mode = eventlog.RunMode(body.OptWord("mode"))
+	req.Mode = fact.RunMode(body.OptWord("mode"))
 	switch req.Mode {
-	case eventlog.ModeFromCheckpoint:
+	case fact.ModeFromCheckpoint:
 		req.CheckpointID = body.Word("checkpointId")
-	case eventlog.ModeWithConfirmation:
+	case fact.ModeWithConfirmation:
 		req.Approved = body.Flag("approved")
-	case eventlog.ModeRetry:
+	case fact.ModeRetry:
 		if body.Has("turn") {
 			req.Turn = int(body.Number("turn", 1, math.MaxInt32))
 		}
 	}
-	only(body, "checkpointId", req.Mode, eventlog.ModeFromCheckpoint)
-	only(body, "approved", req.Mode, eventlog.ModeWithConfirmation)
-	only(body, "turn", req.Mode, eventlog.ModeRetry)
+	only(body, "checkpointId", req.Mode, fact.ModeFromCheckpoint)
+	only(body, "approved", req.Mode, fact.ModeWithConfirmation)
+	only(body, "turn", req.Mode, fact.ModeRetry)
 	return s.begin(w, r, req.SessionID, *body.Err, func(ctx context.Context) (engine.Started, error) {
 		return s.loop.Resume(ctx, req)
 	})
@@ -92,7 +92,7 @@ func (s *Routes) begin(w http.ResponseWriter, r *web.Request, session string, pr
 }
 
 // only fails if a member is given that counts only in the mode with.
-func only(o *web.Object, name string, mode, with eventlog.RunMode) {
+func only(o *web.Object, name string, mode, with fact.RunMode) {
 	if o.Has(name) && mode != with {
 		o.Fail(name, "goes with the mode "+string(with))
 	}

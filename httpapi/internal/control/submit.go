@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
@@ -65,7 +66,7 @@ func payloadOf(sub engine.Submission) map[string]any {
 			payload[key] = text
 		}
 	}
-	if sub.Kind == eventlog.SubmitApproval {
+	if sub.Kind == fact.SubmitApproval {
 		payload["approved"] = sub.Approved
 		optional("reason", sub.Reason)
 		optional("approvalId", sub.ApprovalID)
@@ -92,15 +93,15 @@ func SubmissionOf(o *web.Object) engine.Submission {
 	sub := engine.Submission{
 		SessionID:  o.SessionID(),
 		ToolCallID: o.Word("toolCallId"),
-		Kind:       eventlog.SubmissionKind(o.Word("kind")),
+		Kind:       fact.SubmissionKind(o.Word("kind")),
 	}
 	switch sub.Kind {
-	case eventlog.SubmitClientResult:
+	case fact.SubmitClientResult:
 		if o.Has("result") == o.Has("error") {
 			o.Fail("result", "exactly one of result and error is required")
 		}
 		sub.Result, sub.Error = o.Members["result"], o.OptWord("error")
-	case eventlog.SubmitApproval:
+	case fact.SubmitApproval:
 		sub.Approved = o.Flag("approved")
 		sub.Reason, sub.ApprovalID = o.OptText("reason"), o.OptWord("approvalId")
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -130,7 +131,7 @@ func common(a, b []projector.Message) int {
 func saysTheSame(a, b projector.Message) bool {
 	return a.Role == b.Role && a.Content == b.Content && a.Hidden() == b.Hidden() && slices.Equal(a.Files, b.Files) &&
 		a.ToolName == b.ToolName && a.Error == b.Error && jsondoc.Same(a.Result, b.Result) &&
-		slices.EqualFunc(a.Parts, b.Parts, func(p, q eventlog.TurnPart) bool {
+		slices.EqualFunc(a.Parts, b.Parts, func(p, q fact.TurnPart) bool {
 			return p.Reasoning == q.Reasoning && p.Text == q.Text && sameValue(p.File, q.File) && sameSource(p.Source, q.Source) &&
 				(p.ToolCall == nil) == (q.ToolCall == nil) &&
 				(p.ToolCall == nil || p.ToolCall.Name == q.ToolCall.Name && jsondoc.Same(p.ToolCall.Arguments, q.ToolCall.Arguments))
@@ -140,7 +141,7 @@ func saysTheSame(a, b projector.Message) bool {
 func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // sameSource compares sources without the ids that their turns have given them.
-func sameSource(a, b *eventlog.Source) bool {
+func sameSource(a, b *fact.Source) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

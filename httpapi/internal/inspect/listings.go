@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"net/http"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -17,9 +17,9 @@ var (
 	sessionStatuses = []projector.SessionStatus{
 		projector.SessionActive, projector.SessionPaused, projector.SessionInterrupted, projector.SessionCompleted, projector.SessionFailed,
 	}
-	runStatuses = []eventlog.RunStatus{
-		eventlog.RunRunning, eventlog.RunCompleted, eventlog.RunFailed, eventlog.RunStopped,
-		eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial,
+	runStatuses = []fact.RunStatus{
+		fact.RunRunning, fact.RunCompleted, fact.RunFailed, fact.RunStopped,
+		fact.RunClientTool, fact.RunChildren, fact.RunStepPartial,
 	}
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -28,7 +28,7 @@ func NewPrices(all map[string]readmodel.Price) *Prices {
 func (p *Prices) Set(all map[string]readmodel.Price) { p.all.Store(&all) }
 
 // Cost returns the cost of a model's tokens in USD, and whether the price is known.
-func (p *Prices) Cost(model string, tokens eventlog.TokenUsage) (usd float64, known bool) {
+func (p *Prices) Cost(model string, tokens fact.TokenUsage) (usd float64, known bool) {
 	price, known := (*p.all.Load())[model]
 	return price.Cost(tokens), known
 }
@@ -38,7 +38,7 @@ func (p *Prices) Cost(model string, tokens eventlog.TokenUsage) (usd float64, kn
 func (p *Prices) spent(before, after *projector.Tree) api.Spent {
 	if before.Head > after.Head {
 		used := p.spent(after, before)
-		used.Usage, used.DurationMs = minus(eventlog.TokenUsage{}, used.Usage), -used.DurationMs
+		used.Usage, used.DurationMs = minus(fact.TokenUsage{}, used.Usage), -used.DurationMs
 		if used.Cost != nil && *used.Cost != 0 {
 			*used.Cost = -*used.Cost
 		}
@@ -76,8 +76,8 @@ func lastTime(t *projector.Tree) (at int64) {
 	return at
 }
 
-func minus(a, b eventlog.TokenUsage) eventlog.TokenUsage {
-	return eventlog.TokenUsage{
+func minus(a, b fact.TokenUsage) fact.TokenUsage {
+	return fact.TokenUsage{
 		Prompt: a.Prompt - b.Prompt, Completion: a.Completion - b.Completion, Reasoning: a.Reasoning - b.Reasoning,
 		Cached: a.Cached - b.Cached, CacheWrite: a.CacheWrite - b.CacheWrite, Total: a.Total - b.Total,
 	}

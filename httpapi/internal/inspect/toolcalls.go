@@ -1,7 +1,7 @@
 package inspect
 
 import (
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
@@ -49,7 +49,7 @@ func callsOf(t *projector.Tree) []api.CallAt {
 // statusOf returns the status of a call without a result.
 func statusOf(t *projector.Tree, c projector.Call) api.CallStatus {
 	switch {
-	case c.Pending != nil && c.Pending.Kind == eventlog.PendingChild:
+	case c.Pending != nil && c.Pending.Kind == fact.PendingChild:
 		if child := t.Get(c.Pending.Child); child != nil && (child.Waits() || child.Suspended()) {
 			return api.CallWaiting
 		}

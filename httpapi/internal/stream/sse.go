@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
@@ -194,8 +195,8 @@ func MayEnd(e eventlog.Envelope) bool {
 		return false
 	}
 	switch e.Type {
-	case (*eventlog.StreamEnd)(nil).Type(), (*eventlog.StreamFailed)(nil).Type(),
-		(*eventlog.StreamPaused)(nil).Type(), (*eventlog.RunEnded)(nil).Type(),
+	case (*fact.StreamEnd)(nil).Type(), (*fact.StreamFailed)(nil).Type(),
+		(*fact.StreamPaused)(nil).Type(), (*fact.RunEnded)(nil).Type(),
 		(*eventlog.Truncated)(nil).Type(): // a rollback, into a turn that had ended
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/snapshot"
@@ -32,7 +33,7 @@ func TestStoreFeedLooksAhead(t *testing.T) {
 		strike := func(from, to uint64) eventlog.Entry {
 			return entry(t, nil, &eventlog.Truncated{
 				Reason: eventlog.ResyncRetry, AtSequence: to, Ranges: []eventlog.Range{{AgentID: "s", From: from, To: to}},
-				FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1},
+				Base: fact.Base{SessionID: "s", Timestamp: 1},
 			})
 		}
 		head := uint64(0)
@@ -59,14 +60,14 @@ func TestStoreFeedLooksAhead(t *testing.T) {
 		for got[len(got)-1] != "e" {
 			require.True(t, pull(), "%v", got)
 		}
-		put(text("f"), strike(7, 7), text("g"), entry(t, nil, &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}))
+		put(text("f"), strike(7, 7), text("g"), entry(t, nil, &fact.StreamEnd{StreamID: "s", Timestamp: 1}))
 		for pull() {
 		}
 		require.Equal(t, want, got)
 	}
 }
 
-func entry(t *testing.T, c eventlog.Chunk, f eventlog.Fact) (e eventlog.Entry) {
+func entry(t *testing.T, c eventlog.Chunk, f fact.Fact) (e eventlog.Entry) {
 	t.Helper()
 	var err error
 	if c != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
@@ -14,13 +15,13 @@ import (
 const maxActor = 256
 
 // actorOf returns the caller as records and log lines name it.
-func actorOf(r *http.Request) eventlog.Actor {
+func actorOf(r *http.Request) fact.Actor {
 	c := auth.CallerOf(r.Context())
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		address = r.RemoteAddr
 	}
-	return eventlog.Actor{
+	return fact.Actor{
 		Token: Cut(c.Name, maxActor), Subject: Cut(c.Subject, maxActor), User: c.User, Address: Cut(address, maxActor),
 		Request: RequestID(r.Context()),
 	}
@@ -29,7 +30,7 @@ func actorOf(r *http.Request) eventlog.Actor {
 // acting returns the request with its actor and its tenant in its context: records say
 // who asked for them, and the tenant's quota admits them.
 func acting(r *http.Request) *http.Request {
-	ctx := eventlog.WithActor(r.Context(), actorOf(r))
+	ctx := fact.WithActor(r.Context(), actorOf(r))
 	return r.WithContext(quota.WithCaller(ctx, auth.CallerOf(ctx).Tenant))
 }
 

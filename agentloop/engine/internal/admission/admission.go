@@ -6,7 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/quota"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -29,17 +29,17 @@ func (a *Admission) Admit(ctx context.Context, session string, t *projector.Tree
 	}
 	for _, x := range facts {
 		switch f := x.Fact.(type) {
-		case *eventlog.SessionCreated:
+		case *fact.SessionCreated:
 			if t == nil && x.Agent == "" {
 				tenant, want.Session = f.Tenant, true
 			}
-		case *eventlog.SessionForked:
+		case *fact.SessionForked:
 			begun, err := record.FoldFork(facts)
 			if err != nil {
 				return err
 			}
 			tenant, want.Session = begun.Tenant, true
-		case *eventlog.RunRequested:
+		case *fact.RunRequested:
 			want.Run = want.Run || x.Agent == "" && (t == nil || !t.Running())
 		}
 	}

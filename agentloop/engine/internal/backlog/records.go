@@ -8,6 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/runs"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -36,8 +37,8 @@ func ofInterest(rec eventlog.Record) bool {
 	switch rec.Type {
 	case (*eventlog.StatePatch)(nil).Type(), (*eventlog.ToolStart)(nil).Type():
 		return rec.Kind == eventlog.KindChunk && rec.Call != ""
-	case (*eventlog.UserMessage)(nil).Type(), (*eventlog.RunRequested)(nil).Type(), (*eventlog.ModelTurn)(nil).Type(),
-		(*eventlog.ModelFailed)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.RunEnded)(nil).Type():
+	case (*fact.UserMessage)(nil).Type(), (*fact.RunRequested)(nil).Type(), (*fact.ModelTurn)(nil).Type(),
+		(*fact.ModelFailed)(nil).Type(), (*fact.ToolResult)(nil).Type(), (*fact.RunEnded)(nil).Type():
 		return rec.Kind == eventlog.KindFact
 	}
 	return false
@@ -53,30 +54,30 @@ func (q *Queue) noteChunk(s *projector.Session, rec eventlog.Record, c eventlog.
 	}
 }
 
-func (q *Queue) noteFact(s *projector.Session, rec eventlog.Record, f eventlog.Fact) {
+func (q *Queue) noteFact(s *projector.Session, rec eventlog.Record, f fact.Fact) {
 	switch f := f.(type) {
-	case *eventlog.UserMessage:
+	case *fact.UserMessage:
 		// Those of a run that is about to be requested are queued with it.
 		if slices.ContainsFunc(s.Runs, func(run projector.Run) bool { return run.RunID == rec.Run }) {
 			q.enqueue(s, messagesAt(s, rec.Sequence)...)
 		}
-	case *eventlog.RunRequested:
+	case *fact.RunRequested:
 		if run := s.CurrentRun(); run != nil && run.RunID == f.RunID {
 			q.RunBegins(s)
 		}
-	case *eventlog.ModelTurn:
+	case *fact.ModelTurn:
 		q.enqueue(s, append([]Event{afterLLMCall(agentloop.AfterLLMCallPayload{
 			StepID: f.StepID, Step: f.Step, Model: f.Model, Parts: f.Parts, StopReason: f.StopReason, Usage: f.Usage,
 			DurationMs: q.since(decide.CallModel{Session: s.SessionID, RunID: f.RunID}.Key(), f.Timestamp, 0),
 		})}, messagesAt(s, rec.Sequence)...)...)
-	case *eventlog.ModelFailed:
+	case *fact.ModelFailed:
 		q.enqueue(s, afterLLMCall(agentloop.AfterLLMCallPayload{
 			StepID: f.StepID, Step: f.Step, Error: &projector.ModelFailure{Error: f.Error, Code: f.Code, Retryable: f.Retryable},
 			DurationMs: q.since(decide.CallModel{Session: s.SessionID, RunID: f.RunID}.Key(), f.Timestamp, 0),
 		}))
-	case *eventlog.ToolResult:
+	case *fact.ToolResult:
 		q.noteResult(s, rec, f)
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		q.releaseAll(s.SessionID)
 		q.runEnds(s, f)
 	}
@@ -117,7 +118,7 @@ func afterLLMCall(p agentloop.AfterLLMCallPayload) Event {
 }
 
 // noteResult keeps the event of a call's result until its turn has come.
-func (q *Queue) noteResult(s *projector.Session, rec eventlog.Record, f *eventlog.ToolResult) {
+func (q *Queue) noteResult(s *projector.Session, rec eventlog.Record, f *fact.ToolResult) {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return
 	}
@@ -135,7 +136,7 @@ func (q *Queue) noteResult(s *projector.Session, rec eventlog.Record, f *eventlo
 	q.results[s.SessionID] = append(q.results[s.SessionID], result{index: i, events: q.wanted(s, events)})
 }
 
-func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took int64) Event {
+func afterCall(call projector.Call, f *fact.ToolResult, child string, took int64) Event {
 	if agent, ok := strings.CutPrefix(call.Name, agentloop.SubAgentPrefix); ok {
 		return newEvent("afterSubAgent", agentloop.AfterSubAgentPayload{
 			Agent: agent, SubSessionID: child, ToolCallID: call.ID, Input: call.Arguments,
@@ -154,7 +155,7 @@ func (q *Queue) RunBegins(s *projector.Session) {
 	run := s.CurrentRun()
 	input := runs.MessagesOf(s, run)
 	var begins Event
-	if run.Mode == eventlog.ModeStart {
+	if run.Mode == fact.ModeStart {
 		begins = newEvent("onAgentStart", agentloop.AgentStartPayload{Agent: s.AgentType, Input: input, InitialState: s.CustomState.Bytes()},
 			func(h *agentloop.Hooks) hook[agentloop.AgentStartPayload] { return h.OnAgentStart })
 	} else {
@@ -168,7 +169,7 @@ func (q *Queue) RunBegins(s *projector.Session) {
 	q.enqueue(s, events...)
 }
 
-func (q *Queue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
+func (q *Queue) runEnds(s *projector.Session, f *fact.RunEnded) {
 	var took int64
 	for _, run := range s.Runs {
 		if run.RunID == f.RunID {
@@ -176,11 +177,11 @@ func (q *Queue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 		}
 	}
 	switch f.Status {
-	case eventlog.RunCompleted:
+	case fact.RunCompleted:
 		q.enqueue(s, newEvent("onAgentComplete", agentloop.AgentCompletePayload{
 			Output: f.Output, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
 		}, func(h *agentloop.Hooks) hook[agentloop.AgentCompletePayload] { return h.OnAgentComplete }))
-	case eventlog.RunFailed:
+	case fact.RunFailed:
 		q.enqueue(s, newEvent("onAgentFail", agentloop.AgentFailPayload{
 			Error: f.Error, Code: f.ErrorCode, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
 		}, func(h *agentloop.Hooks) hook[agentloop.AgentFailPayload] { return h.OnAgentFail }))
@@ -191,7 +192,7 @@ func (q *Queue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 				switch {
 				case c.Awaited():
 					p.ToolCallIDs = append(p.ToolCallIDs, c.ID)
-				case c.Pending != nil && c.Pending.Kind == eventlog.PendingChild:
+				case c.Pending != nil && c.Pending.Kind == fact.PendingChild:
 					p.Children = append(p.Children, c.Pending.Child)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -13,7 +13,7 @@ import (
 // after it, as providers demand, also where a run has ended before.
 func ForModel(messages []projector.Message) []model.Message {
 	var out []model.Message
-	var open []eventlog.ToolCall // calls that have no result yet
+	var open []fact.ToolCall // calls that have no result yet
 	for _, m := range messages {
 		if m.Role != projector.RoleTool {
 			out, open = append(out, unanswered(open)...), nil
@@ -29,7 +29,7 @@ func ForModel(messages []projector.Message) []model.Message {
 				}
 			}
 		case projector.RoleTool:
-			open = slices.DeleteFunc(open, func(c eventlog.ToolCall) bool { return c.ID == m.ToolCallID })
+			open = slices.DeleteFunc(open, func(c fact.ToolCall) bool { return c.ID == m.ToolCallID })
 			content := string(m.Result)
 			if m.Error != "" {
 				content = "Error: " + m.Error
@@ -42,7 +42,7 @@ func ForModel(messages []projector.Message) []model.Message {
 	return append(out, unanswered(open)...)
 }
 
-func unanswered(calls []eventlog.ToolCall) []model.Message {
+func unanswered(calls []fact.ToolCall) []model.Message {
 	var out []model.Message
 	for _, c := range calls {
 		out = append(out, model.Message{

@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
 // Providers refuse a call without a result, and a run may end before its calls.
 func TestEachCallHasAResultBehindIt(t *testing.T) {
-	parts := func(ids ...string) (parts []eventlog.TurnPart) {
+	parts := func(ids ...string) (parts []fact.TurnPart) {
 		for _, id := range ids {
-			parts = append(parts, eventlog.TurnPart{ToolCall: &eventlog.ToolCall{ID: id, Name: "t"}})
+			parts = append(parts, fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: "t"}})
 		}
 		return parts
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -34,8 +35,8 @@ type partText struct {
 	kind   projector.PartialKind // empty of what comes whole
 	text   strings.Builder
 	call   *callText
-	source *eventlog.Source
-	file   *eventlog.MessageFile
+	source *fact.Source
+	file   *fact.MessageFile
 	data   json.RawMessage // the provider's
 	ended  bool
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -22,7 +23,7 @@ func (a *modelAnswer) source(ctx context.Context, ev model.Source) error {
 	if err := a.end(ctx, nil); err != nil {
 		return err
 	}
-	s := &eventlog.Source{
+	s := &fact.Source{
 		ID: fmt.Sprintf("source_%d_%d", a.step, len(a.parts)), URL: ev.URL, MediaType: ev.MediaType, Title: ev.Title,
 		Filename: ev.Filename,
 	}
@@ -41,7 +42,7 @@ func (a *modelAnswer) file(ctx context.Context, ev model.File) error {
 	if err := a.end(ctx, nil); err != nil {
 		return err
 	}
-	f := &eventlog.MessageFile{Data: ev.URL, MediaType: ev.MediaType, Filename: ev.Filename}
+	f := &fact.MessageFile{Data: ev.URL, MediaType: ev.MediaType, Filename: ev.Filename}
 	a.parts = append(a.parts, &partText{file: f, data: ev.Data})
 	return a.write(ctx, &eventlog.File{
 		URL: f.Data, MediaType: f.MediaType, Filename: optional(f.Filename), Base: a.r.base(a.step),
@@ -56,17 +57,17 @@ func optional(s string) *string {
 }
 
 // turnParts is the answer as it is recorded.
-func (a *modelAnswer) turnParts() []eventlog.TurnPart {
-	parts := make([]eventlog.TurnPart, 0, len(a.parts))
+func (a *modelAnswer) turnParts() []fact.TurnPart {
+	parts := make([]fact.TurnPart, 0, len(a.parts))
 	for _, p := range a.parts {
-		part := eventlog.TurnPart{Source: p.source, File: p.file, ProviderData: p.data}
+		part := fact.TurnPart{Source: p.source, File: p.file, ProviderData: p.data}
 		switch p.kind {
 		case projector.PartialText:
 			part.Text = p.text.String()
 		case projector.PartialReasoning:
 			part.Reasoning = p.text.String()
 		case projector.PartialToolCall:
-			part.ToolCall = &eventlog.ToolCall{
+			part.ToolCall = &fact.ToolCall{
 				ID: p.call.id, Name: p.call.name, Arguments: arguments(p.call.args.String()),
 			}
 		}

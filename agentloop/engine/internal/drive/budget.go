@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/quota"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // What a model call may use is estimated, since only its provider can count it.
@@ -31,13 +31,13 @@ func (t *task) reserve(ctx context.Context, req model.Request) (*quota.Reservati
 	if answer <= 0 {
 		answer = likelyAnswer
 	}
-	estimate := eventlog.TokenUsage{Prompt: promptTokens(req), Completion: answer}
+	estimate := fact.TokenUsage{Prompt: promptTokens(req), Completion: answer}
 	return q.Reserve(ctx, tenant, t.session, t.host.NewID(), model.NameOf(t.def.Model), estimate)
 }
 
 // settleBudget replaces a call's reservation with what it has used. What can't be
 // settled counts as it was reserved.
-func (t *task) settleBudget(ctx context.Context, held *quota.Reservation, used eventlog.TokenUsage, name string) {
+func (t *task) settleBudget(ctx context.Context, held *quota.Reservation, used fact.TokenUsage, name string) {
 	if held == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func overBudget(e *quota.Exceeded) *model.Error {
 // spent is what a call that has ended with err has used: what the provider says or,
 // if it says nothing, an estimate. A call that has failed without an answer has used
 // nothing.
-func (a *modelAnswer) spent(ctx context.Context, req model.Request, done model.Answer, err error) eventlog.TokenUsage {
+func (a *modelAnswer) spent(ctx context.Context, req model.Request, done model.Answer, err error) fact.TokenUsage {
 	text := 0
 	for _, p := range a.parts {
 		text += p.text.Len()
@@ -79,9 +79,9 @@ func (a *modelAnswer) spent(ctx context.Context, req model.Request, done model.A
 	case err == nil && done.Usage.Prompt+done.Usage.Completion > 0:
 		return done.Usage
 	case err != nil && ctx.Err() == nil && len(a.parts) == 0:
-		return eventlog.TokenUsage{}
+		return fact.TokenUsage{}
 	}
-	return eventlog.TokenUsage{Prompt: promptTokens(req), Completion: tokens(text)}
+	return fact.TokenUsage{Prompt: promptTokens(req), Completion: tokens(text)}
 }
 
 func tokens(bytes int) int64 { return int64((bytes + bytesPerToken - 1) / bytesPerToken) }

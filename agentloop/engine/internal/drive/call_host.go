@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/patch"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // toolCall is a call while its tool is executed, and the host of what the tool
@@ -25,7 +26,7 @@ type toolCall struct {
 	answered bool  // a person has answered the call
 	waited   int64 // how long that took, in milliseconds
 
-	cause string // what a server has done that the call needed, for operators; see [eventlog.ToolResult]
+	cause string // what a server has done that the call needed, for operators; see [fact.ToolResult]
 
 	mu      sync.Mutex
 	updates []patch.Update
@@ -118,14 +119,14 @@ func (c *toolCall) RecordUsage(ctx context.Context, name string, amount float64)
 	switch {
 	case done:
 		return errCallDone
-	case name == eventlog.ClientToolWait:
+	case name == fact.ClientToolWait:
 		return fmt.Errorf("usage %s: the name is reserved", name)
 	case math.IsNaN(amount) || math.IsInf(amount, 0):
 		return errors.New("usage: the amount is no number")
 	}
-	return c.r.append(ctx, c.fact(&eventlog.UsageRecorded{
-		RunID: c.RunID, StepCount: c.step, Source: eventlog.UsageTool, SourceType: name, SourceName: c.ToolName,
-		Amount: amount, FactBase: c.r.factBase(),
+	return c.r.append(ctx, c.fact(&fact.UsageRecorded{
+		RunID: c.RunID, StepCount: c.step, Source: fact.UsageTool, SourceType: name, SourceName: c.ToolName,
+		Amount: amount, Base: c.r.factBase(),
 	}))
 }
 

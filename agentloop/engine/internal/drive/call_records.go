@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -20,7 +21,7 @@ func (t *task) newCall(stepID string, call projector.Call) *toolCall {
 		SessionInfo: t.sessionInfo(), RunID: call.RunID, ToolName: call.Name, ID: call.ID,
 		IdempotencyKey: t.root + ":" + call.RunID + ":" + call.ID,
 	}, c)
-	if a := call.Answer; a != nil && (a.Kind == eventlog.SubmitClientResult || a.Kind == eventlog.SubmitApproval) {
+	if a := call.Answer; a != nil && (a.Kind == fact.SubmitClientResult || a.Kind == fact.SubmitApproval) {
 		c.answered, c.waited = true, max(a.SubmittedAt-call.Pending.CreatedAt, 0)
 	}
 	return c
@@ -32,7 +33,7 @@ func (c *toolCall) base() eventlog.Base { return c.r.base(c.step) }
 func (c *toolCall) chunk(chunk eventlog.Chunk) record.Draft {
 	return record.Draft{Chunk: chunk, Run: c.RunID, Call: c.ID}
 }
-func (c *toolCall) fact(f eventlog.Fact) record.Draft {
+func (c *toolCall) fact(f fact.Fact) record.Draft {
 	return record.Draft{Fact: f, Run: c.RunID, Call: c.ID}
 }
 
@@ -48,10 +49,10 @@ func (c *toolCall) subAgentStart(agentType, session string) record.Draft {
 }
 
 // suspended has the call wait; without a timeout for ever.
-func (c *toolCall) suspended(kind eventlog.PendingKind, approvalID string, timeout time.Duration) record.Draft {
-	f := &eventlog.CallSuspended{
+func (c *toolCall) suspended(kind fact.PendingKind, approvalID string, timeout time.Duration) record.Draft {
+	f := &fact.CallSuspended{
 		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName, Kind: kind, ApprovalID: approvalID,
-		FactBase: c.r.factBase(),
+		Base: c.r.factBase(),
 	}
 	if timeout > 0 {
 		f.Deadline = f.Timestamp + timeout.Milliseconds()
@@ -61,15 +62,15 @@ func (c *toolCall) suspended(kind eventlog.PendingKind, approvalID string, timeo
 
 // awaits has the call wait for a child.
 func (c *toolCall) awaits(child string, timeout time.Duration) record.Draft {
-	f := c.suspended(eventlog.PendingChild, "", timeout)
-	f.Fact.(*eventlog.CallSuspended).ChildSessionID = child
+	f := c.suspended(fact.PendingChild, "", timeout)
+	f.Fact.(*fact.CallSuspended).ChildSessionID = child
 	return f
 }
 
 func (c *toolCall) approvalResponse(call projector.Call) record.Draft {
 	chunk := &eventlog.ToolApprovalResponse{
 		ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: call.Pending.ApprovalID, Approved: call.Answer.Approved,
-		IsAutomatic: onlyIf(call.Answer.Kind == eventlog.SubmitAbandoned), Base: c.base(),
+		IsAutomatic: onlyIf(call.Answer.Kind == fact.SubmitAbandoned), Base: c.base(),
 	}
 	if reason := call.Answer.Reason; reason != "" {
 		chunk.Reason = &reason
@@ -87,9 +88,9 @@ func onlyIf(yes bool) *bool {
 
 // result is the commit point of the call.
 func (c *toolCall) result(result json.RawMessage, code, message string) record.Draft {
-	f := &eventlog.ToolResult{
+	f := &fact.ToolResult{
 		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName,
-		Result: result, Error: message, ErrorCode: code, FactBase: c.r.factBase(),
+		Result: result, Error: message, ErrorCode: code, Base: c.r.factBase(),
 	}
 	if message != "" {
 		f.Cause = c.cause
@@ -108,9 +109,9 @@ func (c *toolCall) waitUsage() []record.Draft {
 	if !c.answered {
 		return nil
 	}
-	return []record.Draft{c.fact(&eventlog.UsageRecorded{
-		RunID: c.r.runID, StepCount: c.step, Source: eventlog.UsageTool, SourceType: eventlog.ClientToolWait,
-		SourceName: c.ToolName, Amount: float64(c.waited), FactBase: c.r.factBase(),
+	return []record.Draft{c.fact(&fact.UsageRecorded{
+		RunID: c.r.runID, StepCount: c.step, Source: fact.UsageTool, SourceType: fact.ClientToolWait,
+		SourceName: c.ToolName, Amount: float64(c.waited), Base: c.r.factBase(),
 	})}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -114,8 +114,8 @@ func (t *task) spawnPersistent(c *toolCall, a spawnArgs) ([]record.Draft, json.R
 	if blocking {
 		facts = append(facts, c.awaits(id, 0))
 	}
-	facts = append(facts, t.spawn(id, t.defs[a.Agent], a.InitialMessage, eventlog.SubSession{
-		ParentSessionID: t.session, CallID: c.ID, Mode: eventlog.SubSessionPersistent, Name: a.Name, Blocking: blocking,
+	facts = append(facts, t.spawn(id, t.defs[a.Agent], a.InitialMessage, fact.SubSession{
+		ParentSessionID: t.session, CallID: c.ID, Mode: fact.SubSessionPersistent, Name: a.Name, Blocking: blocking,
 	})...)
 	if blocking {
 		return facts, nil, ""
@@ -150,9 +150,9 @@ func (t *task) sendMessage(c *toolCall, a sendArgs) ([]record.Draft, json.RawMes
 			return
 		}
 		blocking = child.Child.Blocking
-		mode := eventlog.ModeStart
+		mode := fact.ModeStart
 		if child.Turn != nil {
-			mode = eventlog.ModeWithMessage
+			mode = fact.ModeWithMessage
 			facts = append(facts, t.host.Abandon(child)...)
 		} else {
 			begins = []record.Draft{c.subAgentStart(child.AgentType, id)}
@@ -194,8 +194,8 @@ func (t *task) terminate(a nameArgs) (facts []record.Draft, result json.RawMessa
 		if child.Turn != nil {
 			run = child.Turn.RunID
 		}
-		facts = record.About(id, []record.Draft{{Run: run, Fact: &eventlog.InterruptRequested{
-			RunID: run, Kind: eventlog.StopAbort, Reason: shorten.Text(a.Reason, agentloop.MaxErrorText), Terminate: true, FactBase: t.host.FactBase(id),
+		facts = record.About(id, []record.Draft{{Run: run, Fact: &fact.InterruptRequested{
+			RunID: run, Kind: fact.StopAbort, Reason: shorten.Text(a.Reason, agentloop.MaxErrorText), Terminate: true, Base: t.host.FactBase(id),
 		}}})
 	})
 	return facts, statusJSON(decide.ChildStatus{Name: a.Name, Status: decide.StatusTerminated}), ""

@@ -6,7 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -30,7 +30,7 @@ func (t *task) childNamed(name string) (id, problem string) {
 // this one. Ids alone don't show that: they are made of names, and so are those of
 // sub-agents' own sub-agents.
 func (t *task) persistent(s *projector.Session) bool {
-	return s.Child != nil && s.Child.ParentSessionID == t.session && s.Child.Mode == eventlog.SubSessionPersistent
+	return s.Child != nil && s.Child.ParentSessionID == t.session && s.Child.Mode == fact.SubSessionPersistent
 }
 
 func (t *task) childInterrupted(id string) (interrupted bool) {

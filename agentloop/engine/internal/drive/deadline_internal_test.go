@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -31,14 +32,14 @@ func TestADeadlineThatMeetsTheEndWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	h := &Host{Clock: record.Clock{Now: time.Now}, Log: log, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(nil)}
 	call := projector.Call{
-		ToolCall: eventlog.ToolCall{ID: "c", Name: "subagent__kid", Arguments: json.RawMessage(`{}`)}, RunID: "r",
-		Pending: &projector.Pending{Kind: eventlog.PendingChild, Child: "s-sub-c", Deadline: 1},
+		ToolCall: fact.ToolCall{ID: "c", Name: "subagent__kid", Arguments: json.RawMessage(`{}`)}, RunID: "r",
+		Pending: &projector.Pending{Kind: fact.PendingChild, Child: "s-sub-c", Deadline: 1},
 	}
 	tree := &projector.Tree{
 		Session: projector.Session{SessionID: "s", AgentType: "boss", Turn: &projector.Turn{Number: 1, RunID: "r"}},
 		Children: map[string]*projector.Session{"s-sub-c": {
 			SessionID: "s-sub-c", AgentType: "kid", Status: projector.SessionCompleted, TurnCount: 1, Output: json.RawMessage(`{}`),
-			Child: &eventlog.SubSession{ParentSessionID: "s", CallID: "c", Mode: eventlog.SubSessionEphemeral},
+			Child: &fact.SubSession{ParentSessionID: "s", CallID: "c", Mode: fact.SubSessionEphemeral},
 		}},
 	}
 	r := &Tree{host: h, root: "s", id: "w", tree: tree, defs: defs, w: eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w"})}

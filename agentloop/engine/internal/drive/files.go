@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -40,7 +41,7 @@ func (f filesOf) Recorded() (w *projector.Workspace) {
 
 // Append appends facts. What the log does not take is no failure of the call's: it
 // is made again.
-func (f filesOf) Append(ctx context.Context, still func() bool, facts ...eventlog.Fact) error {
+func (f filesOf) Append(ctx context.Context, still func() bool, facts ...fact.Fact) error {
 	drafts := make([]record.Draft, len(facts))
 	for i, one := range facts {
 		drafts[i] = f.fact(one)
@@ -52,7 +53,7 @@ func (f filesOf) Append(ctx context.Context, still func() bool, facts ...eventlo
 	return err
 }
 
-func (f filesOf) FactBase() eventlog.FactBase { return f.factBase() }
+func (f filesOf) FactBase() fact.Base { return f.factBase() }
 
 func (f filesOf) Logger() *slog.Logger { return f.logger() }
 

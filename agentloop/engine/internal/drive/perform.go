@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -27,7 +28,7 @@ func (t *task) truncate(ctx context.Context, e decide.Truncate) error {
 		head, claim = t.tree.Head, t.tree.Claim
 	})
 	facts := []record.Draft{t.fact(&eventlog.Truncated{
-		Reason: e.Reason, Ranges: e.Ranges, AtSequence: head, FactBase: t.factBase(),
+		Reason: e.Reason, Ranges: e.Ranges, AtSequence: head, Base: t.factBase(),
 	})}
 	facts = append(facts, t.discard(orphaned(claim, e.Ranges))...)
 	return t.append(ctx, append(facts, t.chunk(resync))...)
@@ -65,11 +66,11 @@ func (t *task) imagined(facts []record.Draft) (tree *projector.Tree, others uint
 	}
 	for _, x := range facts {
 		switch f := x.Fact.(type) {
-		case *eventlog.ModelTurn:
-			if f.StopReason == eventlog.StopToolUse {
+		case *fact.ModelTurn:
+			if f.StopReason == fact.StopToolUse {
 				return nil, 0 // its calls come first
 			}
-		case *eventlog.ToolResult:
+		case *fact.ToolResult:
 			if s.Turn == nil || s.Turn.Step == nil || len(s.Turn.Step.Pending()) > 1 {
 				return nil, 0 // so do other calls
 			}
@@ -132,7 +133,7 @@ func (t *task) end(e decide.Effect) []record.Draft {
 func (t *task) stepEnd(e decide.CommitStep) []record.Draft {
 	id := e.Step.ID
 	base := t.base(e.Step.Number)
-	reason := e.Step.StopReason.FinishReason()
+	reason := eventlog.FinishReasonOf(e.Step.StopReason)
 	usage := e.Step.Usage
 	end := &eventlog.StepEnd{
 		StepID: &id, FinishReason: &reason, Base: base,
@@ -158,11 +159,11 @@ func (t *task) runEnd(e decide.Finish) (facts []record.Draft) {
 	if e.Structured {
 		facts = append(facts, t.chunk(&eventlog.Output{Output: e.Output, Base: t.base(t.step())}))
 	}
-	facts = append(facts, t.fact(&eventlog.RunEnded{
-		RunID: t.runID, Status: eventlog.RunCompleted, Output: e.Output, FactBase: t.factBase(),
+	facts = append(facts, t.fact(&fact.RunEnded{
+		RunID: t.runID, Status: fact.RunCompleted, Output: e.Output, Base: t.factBase(),
 	}))
 	if t.session == t.root {
-		facts = append(facts, t.fact(&eventlog.StreamEnd{StreamID: t.session, Timestamp: t.host.Millis(), FinalOutput: e.Output}))
+		facts = append(facts, t.fact(&fact.StreamEnd{StreamID: t.session, Timestamp: t.host.Millis(), FinalOutput: e.Output}))
 	}
 	return facts
 }
@@ -189,11 +190,11 @@ func (t *task) fail(ctx context.Context, e decide.Fail) error {
 	facts = append(facts, t.chunk(&eventlog.Error{
 		Error: e.Message, Code: &e.Code, Recoverable: e.Retryable, Base: t.base(t.step()),
 		ErrorDetail: &eventlog.ErrorDetail{Message: e.Message, Code: &e.Code, Category: &category, Retryable: &e.Retryable},
-	}), t.fact(&eventlog.RunEnded{
-		RunID: t.runID, Status: eventlog.RunFailed, Error: e.Message, ErrorCode: e.Code, FactBase: t.factBase(),
+	}), t.fact(&fact.RunEnded{
+		RunID: t.runID, Status: fact.RunFailed, Error: e.Message, ErrorCode: e.Code, Base: t.factBase(),
 	}))
 	if t.session == t.root {
-		facts = append(facts, t.fact(&eventlog.StreamFailed{Error: e.Message, FactBase: t.factBase()}))
+		facts = append(facts, t.fact(&fact.StreamFailed{Error: e.Message, Base: t.factBase()}))
 	}
 	facts = append(facts, t.turnEnd(nil, e.Message)...)
 	if err = t.append(ctx, facts...); err == nil {
@@ -226,7 +227,7 @@ func (t *task) closeAll(ctx context.Context, e decide.Fail) (facts []record.Draf
 		c := t.newCall(step.ID, open)
 		switch p := open.Pending; {
 		case p == nil:
-		case p.Kind == eventlog.PendingChild:
+		case p.Kind == fact.PendingChild:
 			facts = append(facts, t.childEndLeft(c, p.Child, e.Message)...)
 		default:
 			waited = append(waited, c)
@@ -249,17 +250,17 @@ func (t *task) suspend(ctx context.Context, e decide.Suspend) error {
 	}
 	facts := []record.Draft{
 		t.chunk(paused),
-		t.fact(&eventlog.RunEnded{RunID: t.runID, Status: e.Status, FactBase: t.factBase()}),
+		t.fact(&fact.RunEnded{RunID: t.runID, Status: e.Status, Base: t.factBase()}),
 	}
 	if t.session == t.root {
-		facts = append(facts, t.fact(&eventlog.StreamPaused{Reason: paused.Reason, FactBase: t.factBase()}))
+		facts = append(facts, t.fact(&fact.StreamPaused{Reason: paused.Reason, Base: t.factBase()}))
 	}
 	return t.append(ctx, facts...)
 }
 
 func pauseReason(waiting []projector.Call) string {
 	for _, c := range waiting {
-		if c.Pending.Kind != eventlog.PendingChild {
+		if c.Pending.Kind != fact.PendingChild {
 			return agentloop.ReasonClientTool
 		}
 	}
@@ -272,7 +273,7 @@ func (t *task) interrupt(ctx context.Context, e decide.Interrupt) error {
 	facts := t.discard(interrupted)
 	t.look(func(s *projector.Session) { facts = append(facts, t.host.Interruption(s, e.Reason)...) })
 	if t.session == t.root {
-		facts = append(facts, t.fact(&eventlog.StreamPaused{Reason: "interrupted", FactBase: t.factBase()}))
+		facts = append(facts, t.fact(&fact.StreamPaused{Reason: "interrupted", Base: t.factBase()}))
 	}
 	return t.append(ctx, facts...)
 }

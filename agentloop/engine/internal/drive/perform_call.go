@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -58,10 +59,10 @@ func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 		}
 		return t.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
 	case decide.RouteClient: // the fact first, as below: it shows readers of the stream that a client has to act
-		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingClient, "", route.Tool.Timeout), c.start(e.Call))
+		return t.awaitPerson(ctx, c, c.suspended(fact.PendingClient, "", route.Tool.Timeout), c.start(e.Call))
 	case decide.RouteApproval:
 		id := t.approvalID(c)
-		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingApproval, id, 0), c.chunk(&eventlog.ToolApprovalRequest{
+		return t.awaitPerson(ctx, c, c.suspended(fact.PendingApproval, id, 0), c.chunk(&eventlog.ToolApprovalRequest{
 			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, IsAutomatic: onlyIf(c.judged), Base: c.base(),
 		}))
 	default:

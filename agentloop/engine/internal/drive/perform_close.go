@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -16,12 +17,12 @@ import (
 func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
 	c := t.newCall(e.StepID, e.Call)
 	ctx = t.traces.Call(ctx, t.traced(), c.step, e.Call)
-	if e.Call.Pending.Kind == eventlog.PendingChild {
+	if e.Call.Pending.Kind == fact.PendingChild {
 		return t.closeChild(ctx, c, e.Call)
 	}
 	answer := e.Call.Answer
 	if answer == nil { // the deadline has passed, and no record says so yet
-		answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
+		answer = &projector.Answer{Kind: fact.SubmitTimeout}
 	}
 	var facts []record.Draft
 	result, code, message := decide.JudgeAnswer(t.def, c.ToolName, answer)
@@ -29,7 +30,7 @@ func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
 		c.log(slog.LevelWarn, LogValidationFailed)
 	}
 	switch {
-	case e.Call.Pending.Kind == eventlog.PendingApproval && answer.Kind != eventlog.SubmitTimeout:
+	case e.Call.Pending.Kind == fact.PendingApproval && answer.Kind != fact.SubmitTimeout:
 		denied := e.Call
 		denied.Answer = &projector.Answer{Kind: answer.Kind, Reason: answer.Reason}
 		facts = append(facts, c.approvalResponse(denied), c.outputError(message))
@@ -61,9 +62,9 @@ func (t *task) awaitDeadline(ctx context.Context, e decide.AwaitDeadline) error 
 	if run == "" { // it has ended at this very moment: the call has its result
 		return nil
 	}
-	stop := t.fact(&eventlog.InterruptRequested{
-		RunID: run, Kind: eventlog.StopAbort, Code: agentloop.CodeToolTimeout, Reason: "it took too long",
-		FactBase: t.host.FactBase(e.Call.Pending.Child),
+	stop := t.fact(&fact.InterruptRequested{
+		RunID: run, Kind: fact.StopAbort, Code: agentloop.CodeToolTimeout, Reason: "it took too long",
+		Base: t.host.FactBase(e.Call.Pending.Child),
 	})
 	stop.Agent = e.Call.Pending.Child
 	return t.append(ctx, stop)

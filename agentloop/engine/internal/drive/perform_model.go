@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -64,9 +65,9 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 	default:
 		span.Answered(done, a.turnParts())
 	}
-	return a.commit(ctx, t.fact(&eventlog.ModelTurn{
+	return a.commit(ctx, t.fact(&fact.ModelTurn{
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
-		StopReason: done.StopReason, Usage: done.Usage, FactBase: t.factBase(),
+		StopReason: done.StopReason, Usage: done.Usage, Base: t.factBase(),
 	}))
 }
 
@@ -122,9 +123,9 @@ func (t *task) modelFailed(ctx context.Context, e decide.CallModel, failure *mod
 	attempt := t.attempt(e.StepID)
 	t.logger().Warn("model call failed", append([]any{"model", model.NameOf(t.def.Model), "code", failure.Code, "attempt", attempt,
 		"retryable", failure.Retryable}, upstream.Attrs(failure)...)...)
-	return t.append(ctx, t.fact(&eventlog.ModelFailed{
+	return t.append(ctx, t.fact(&fact.ModelFailed{
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Attempt: attempt,
-		Error: failure.Message, Code: failure.Code, Retryable: failure.Retryable, FactBase: t.factBase(),
+		Error: failure.Message, Code: failure.Code, Retryable: failure.Retryable, Base: t.factBase(),
 	}))
 }
 

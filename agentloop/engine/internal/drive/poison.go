@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -33,10 +34,10 @@ func (r *Tree) endPoison(ctx context.Context) error {
 		if !poisoned(claim) || s.Turn == nil || decide.Aborting(s) || s.Child != nil && r.tree.Turn != nil { // the root's end is its children's
 			continue
 		}
-		facts = append(facts, record.About(s.SessionID, []record.Draft{{Run: s.Turn.RunID, Fact: &eventlog.InterruptRequested{
-			RunID: s.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodePoisoned, ByParent: s.Child != nil,
-			Reason:   fmt.Sprintf("%d processes in a row have died with it", claim.Silent+claim.Fruitless),
-			FactBase: r.host.FactBase(s.SessionID),
+		facts = append(facts, record.About(s.SessionID, []record.Draft{{Run: s.Turn.RunID, Fact: &fact.InterruptRequested{
+			RunID: s.Turn.RunID, Kind: fact.StopAbort, Code: agentloop.CodePoisoned, ByParent: s.Child != nil,
+			Reason: fmt.Sprintf("%d processes in a row have died with it", claim.Silent+claim.Fruitless),
+			Base:   r.host.FactBase(s.SessionID),
 		}}})...)
 	}
 	r.mu.RUnlock()
@@ -52,15 +53,15 @@ func (r *Tree) endPoison(ctx context.Context) error {
 }
 
 // settleClaim says of this node's claim that its end will not be the tree's doing.
-func (r *Tree) settleClaim(ctx context.Context, how eventlog.ClaimSettling) error {
+func (r *Tree) settleClaim(ctx context.Context, how fact.ClaimSettling) error {
 	r.mu.RLock()
 	claim := r.tree.Claim
 	r.mu.RUnlock()
 	if claim == nil || claim.Writer != r.id {
 		return nil
 	}
-	entries, err := record.Entries(r.root, []record.Draft{{Run: claim.RunID, Fact: &eventlog.ClaimSettled{
-		RunID: claim.RunID, Node: claim.Node, How: how, FactBase: r.host.FactBase(r.root),
+	entries, err := record.Entries(r.root, []record.Draft{{Run: claim.RunID, Fact: &fact.ClaimSettled{
+		RunID: claim.RunID, Node: claim.Node, How: how, Base: r.host.FactBase(r.root),
 	}}})
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ const letGoTimeout = 2 * time.Second
 func (r *Tree) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), letGoTimeout)
 	defer cancel()
-	if err := r.settleClaim(ctx, eventlog.ClaimReleased); err != nil {
+	if err := r.settleClaim(ctx, fact.ClaimReleased); err != nil {
 		r.host.Logger.Debug("can't say that a run was let go", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "error", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -28,7 +28,7 @@ func (t *task) recall(ctx context.Context) error {
 		return cause // the run was stopped: its next run recalls again
 	}
 	t.host.Metrics.Recalled(t.def, len(found), err, time.Since(began))
-	f := &eventlog.MemoryRecalled{RunID: t.runID, Query: req.Query, Memories: newMemories(found, req.Known), FactBase: t.factBase()}
+	f := &fact.MemoryRecalled{RunID: t.runID, Query: req.Query, Memories: newMemories(found, req.Known), Base: t.factBase()}
 	if err == nil {
 		if err = t.append(ctx, t.fact(f)); err == nil || !unrecordable(err) {
 			return err
@@ -66,10 +66,10 @@ func (t *task) recallRequest() agentloop.RecallRequest {
 
 // askRecaller asks the recaller, for a bounded time: no turn waits for one that
 // ignores its context, but Loop.Stop does.
-func (t *task) askRecaller(ctx context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+func (t *task) askRecaller(ctx context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, agentloop.RecallTimeout, errRecallTimeout)
 	defer cancel()
-	var found []eventlog.RecalledMemory
+	var found []fact.RecalledMemory
 	done := make(chan error, 1)
 	t.host.Goroutines.Go(func() {
 		defer func() {
@@ -98,9 +98,9 @@ func (t *task) askRecaller(ctx context.Context, req agentloop.RecallRequest) ([]
 
 // newMemories are those that the conversation does not have yet, each once, as
 // many as an agent is reminded of.
-func newMemories(found []eventlog.RecalledMemory, known []string) []eventlog.RecalledMemory {
+func newMemories(found []fact.RecalledMemory, known []string) []fact.RecalledMemory {
 	known = slices.Clone(known)
-	var out []eventlog.RecalledMemory
+	var out []fact.RecalledMemory
 	room := agentloop.MaxRecalledText
 	for _, m := range found {
 		if len(out) == agentloop.MaxRecalled {

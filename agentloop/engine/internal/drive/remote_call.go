@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -116,9 +117,9 @@ func (r *remoteCall) create(ctx context.Context) error {
 		r.c.start(r.call),
 		r.c.subAgentStart(r.AgentType, r.id),
 	)
-	facts = append(facts, record.About(r.id, []record.Draft{{Fact: &eventlog.SessionCreated{
-		AgentType: r.AgentType, FactBase: r.host.FactBase(r.id), Child: &eventlog.SubSession{
-			ParentSessionID: r.session, CallID: r.c.ID, Mode: eventlog.SubSessionEphemeral, Remote: true,
+	facts = append(facts, record.About(r.id, []record.Draft{{Fact: &fact.SessionCreated{
+		AgentType: r.AgentType, Base: r.host.FactBase(r.id), Child: &fact.SubSession{
+			ParentSessionID: r.session, CallID: r.c.ID, Mode: fact.SubSessionEphemeral, Remote: true,
 		},
 	}}})...)
 	return r.append(ctx, append(facts, r.c.awaits(r.id, r.Timeout))...)
@@ -197,11 +198,11 @@ func (r *remoteCall) settle(ctx context.Context, end remote.Event) error {
 
 // close records the call's outcome, after the records that come first.
 func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, message string, first ...record.Draft) error {
-	ended := &eventlog.RunEnded{RunID: r.run, Status: eventlog.RunCompleted, Output: output, FactBase: r.host.FactBase(r.id)}
+	ended := &fact.RunEnded{RunID: r.run, Status: fact.RunCompleted, Output: output, Base: r.host.FactBase(r.id)}
 	shown := output
 	if message != "" {
 		message = shorten.Error(message)
-		ended.Status, ended.Error, ended.ErrorCode = eventlog.RunFailed, message, code
+		ended.Status, ended.Error, ended.ErrorCode = fact.RunFailed, message, code
 		shown = statusJSON(map[string]string{"error": message})
 	}
 	if eventlog.ValidateID(ended.RunID) != nil { // it is the server's

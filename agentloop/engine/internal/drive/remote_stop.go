@@ -8,6 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -24,7 +25,7 @@ func (r *remoteCall) stop(ctx context.Context, cause error) {
 			return
 		}
 		stopped, reason = true, s.Turn.Stop.Reason
-		if s.Turn.Stop.Kind == eventlog.StopInterrupt {
+		if s.Turn.Stop.Kind == fact.StopInterrupt {
 			tell, softly = r.Transport.Interrupt, true
 		}
 	})

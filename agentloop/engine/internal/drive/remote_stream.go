@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/remoteids"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -20,7 +21,7 @@ func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
 		return nil, err
 	}
 	var from uint64
-	var calls []eventlog.RemoteCall
+	var calls []fact.RemoteCall
 	r.look(func(*projector.Session) {
 		if child := r.tree.Get(r.id); child != nil {
 			from, calls = child.RemoteSequence, slices.Clone(child.RemoteCalls)
@@ -91,8 +92,8 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 		}
 	}
 	if position > 0 {
-		facts = append(facts, record.About(r.id, []record.Draft{{Run: r.c.RunID, Fact: &eventlog.RemoteProgress{
-			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.Progress(), FactBase: r.host.FactBase(r.id),
+		facts = append(facts, record.About(r.id, []record.Draft{{Run: r.c.RunID, Fact: &fact.RemoteProgress{
+			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.Progress(), Base: r.host.FactBase(r.id),
 		}}})...)
 		if err := r.append(ctx, facts...); err != nil {
 			return nil, recordError{err}

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -32,8 +33,8 @@ func (t *task) startChild(ctx context.Context, c *toolCall, call projector.Call,
 		c.start(call),
 		c.subAgentStart(sub.Agent, id),
 	)
-	facts = append(facts, t.spawn(id, sub.Def, taskOf(call.Arguments), eventlog.SubSession{
-		ParentSessionID: t.session, CallID: c.ID, Mode: eventlog.SubSessionEphemeral,
+	facts = append(facts, t.spawn(id, sub.Def, taskOf(call.Arguments), fact.SubSession{
+		ParentSessionID: t.session, CallID: c.ID, Mode: fact.SubSessionEphemeral,
 	})...)
 	return t.append(ctx, append(facts, c.awaits(id, sub.Timeout))...)
 }
@@ -65,12 +66,12 @@ func (t *task) dispatchFailed(ctx context.Context, c *toolCall, call projector.C
 
 // spawn returns the records that begin a sub-agent's session and its first
 // run.
-func (t *task) spawn(id string, def *plan.Agent, message string, child eventlog.SubSession) []record.Draft {
+func (t *task) spawn(id string, def *plan.Agent, message string, child fact.SubSession) []record.Draft {
 	base := t.host.FactBase(id)
-	facts := []record.Draft{{Fact: &eventlog.SessionCreated{
-		AgentType: def.Name, State: def.InitialState, Child: &child, FactBase: base,
+	facts := []record.Draft{{Fact: &fact.SessionCreated{
+		AgentType: def.Name, State: def.InitialState, Child: &child, Base: base,
 	}}}
-	facts = append(facts, t.host.NewRun(id, eventlog.ModeStart, []agentloop.Input{{Content: message}})...)
+	facts = append(facts, t.host.NewRun(id, fact.ModeStart, []agentloop.Input{{Content: message}})...)
 	return record.About(id, facts)
 }
 
@@ -87,9 +88,9 @@ func taskOf(args json.RawMessage) string {
 
 // resumeChild begins a further run of the session.
 func (t *task) resumeChild(ctx context.Context) error {
-	facts := t.host.NewRun(t.session, eventlog.ModeContinue, nil)
+	facts := t.host.NewRun(t.session, fact.ModeContinue, nil)
 	t.look(func(s *projector.Session) {
-		facts = append(facts, t.host.Resumed(s, facts[0].Run, eventlog.ModeContinue))
+		facts = append(facts, t.host.Resumed(s, facts[0].Run, fact.ModeContinue))
 	})
 	return t.append(ctx, facts...)
 }

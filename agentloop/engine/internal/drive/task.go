@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -158,13 +159,13 @@ func (t *task) perform(e decide.Effect) (err error) {
 	case decide.CommitStep:
 		return t.append(t.ctx, t.stepEnd(e)...)
 	case decide.Tell:
-		return t.append(t.ctx, t.fact(&eventlog.UserMessage{Content: e.Text, Metadata: e.Metadata, FactBase: t.factBase()}))
+		return t.append(t.ctx, t.fact(&fact.UserMessage{Content: e.Text, Metadata: e.Metadata, Base: t.factBase()}))
 	case decide.ResumeChild:
 		return t.resumeChild(t.ctx)
 	case decide.StopChild:
-		return t.append(t.ctx, t.fact(&eventlog.InterruptRequested{
+		return t.append(t.ctx, t.fact(&fact.InterruptRequested{
 			RunID: t.runID, Kind: e.Stop.Kind, Reason: e.Stop.Reason, Code: e.Stop.Code, ByParent: e.Stop.ByParent,
-			FactBase: t.factBase(),
+			Base: t.factBase(),
 		}))
 	case decide.Suspend:
 		return t.suspend(t.ctx, e)
@@ -275,9 +276,9 @@ func (t *task) requestLogger() *slog.Logger {
 
 // chunk labels a chunk of the current run, fact a fact.
 func (t *task) chunk(c eventlog.Chunk) record.Draft { return record.Draft{Chunk: c, Run: t.runID} }
-func (t *task) fact(f eventlog.Fact) record.Draft   { return record.Draft{Fact: f, Run: t.runID} }
+func (t *task) fact(f fact.Fact) record.Draft       { return record.Draft{Fact: f, Run: t.runID} }
 
-func (t *task) factBase() eventlog.FactBase { return t.host.FactBase(t.session) }
+func (t *task) factBase() fact.Base { return t.host.FactBase(t.session) }
 
 func (t *task) base(step int) eventlog.Base {
 	t.mu.RLock()

@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -81,8 +82,8 @@ func (r *Tree) Claim(ctx context.Context, attempt int) error {
 	r.w = eventlog.NewWriter(r.log, r.root, eventlog.WriterOptions{
 		ID: r.id, Head: r.tree.Head, Status: r.tree.StreamStatus, Observe: r.observe,
 	})
-	return r.w.Claim(ctx, &eventlog.RunClaimed{
-		RunID: r.run, Node: r.host.Node, Attempt: attempt, FactBase: r.host.FactBase(r.root),
+	return r.w.Claim(ctx, &fact.RunClaimed{
+		RunID: r.run, Node: r.host.Node, Attempt: attempt, Base: r.host.FactBase(r.root),
 	})
 }
 
@@ -250,7 +251,7 @@ func (r *Tree) untilRest(ctx context.Context) error {
 		case <-drains:
 			drains = nil // it is decided again, once
 		case <-survived:
-			if err := r.settleClaim(ctx, eventlog.ClaimSurvived); err != nil {
+			if err := r.settleClaim(ctx, fact.ClaimSurvived); err != nil {
 				return err
 			}
 		case err := <-lost:

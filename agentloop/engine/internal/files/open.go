@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -65,10 +66,10 @@ func (e *workspaceFailure) Error() string { return e.err.Error() }
 func (e *workspaceFailure) Unwrap() error { return e.err }
 
 // failure is the record of a failure.
-func failure(s Session, w *projector.Workspace, err error) eventlog.Fact {
+func failure(s Session, w *projector.Workspace, err error) fact.Fact {
 	name, provider := named(s, w)
 	s.Logger().Warn("workspace failed", "provider", provider, "error", err)
-	return &eventlog.WorkspaceFailed{Name: name, ProviderID: provider, Error: shorten.Error(err.Error()), FactBase: s.FactBase()}
+	return &fact.WorkspaceFailed{Name: name, ProviderID: provider, Error: shorten.Error(err.Error()), Base: s.FactBase()}
 }
 
 // named returns the name and the kind of the session's workspace: the agent may
@@ -113,10 +114,10 @@ func (o opening) open(ctx context.Context) error {
 		return err
 	}
 	lost = lost || o.w != nil && o.w.Status == projector.WorkspaceGone // what was closed may still be here
-	var facts []eventlog.Fact                                          // together: files that are lost must not be taken for the state's
+	var facts []fact.Fact                                              // together: files that are lost must not be taken for the state's
 	if !known || lost || o.w.Status != projector.WorkspaceOpen {
-		facts = append(facts, &eventlog.WorkspaceOpened{
-			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, FactBase: o.FactBase(),
+		facts = append(facts, &fact.WorkspaceOpened{
+			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, Base: o.FactBase(),
 		})
 	}
 	var told error
@@ -124,7 +125,7 @@ func (o opening) open(ctx context.Context) error {
 		if told, err = o.restore(ctx, p.ID(), ws, known, lost); err != nil {
 			return err
 		}
-		facts = append(facts, &eventlog.WorkspaceRestored{FactBase: o.FactBase()})
+		facts = append(facts, &fact.WorkspaceRestored{Base: o.FactBase()})
 	}
 	if err := o.record(ctx, facts...); err != nil {
 		return err
@@ -157,14 +158,14 @@ func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws
 
 // capabilities are what the agent may use of the workspace, and whether its
 // files are kept at checkpoints.
-func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []eventlog.WorkspaceCapability {
+func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []fact.WorkspaceCapability {
 	all := p.Capabilities()
 	if w := o.Workspace(); w != nil {
 		all = w.Capabilities
 	}
-	all = slices.DeleteFunc(slices.Clone(all), func(c eventlog.WorkspaceCapability) bool { return c == eventlog.WorkspaceSnapshot })
+	all = slices.DeleteFunc(slices.Clone(all), func(c fact.WorkspaceCapability) bool { return c == fact.WorkspaceSnapshot })
 	if ws.Snapshots() != nil {
-		all = append(all, eventlog.WorkspaceSnapshot)
+		all = append(all, fact.WorkspaceSnapshot)
 	}
 	return all
 }
@@ -229,7 +230,7 @@ func removeAll(ctx context.Context, files workspace.FS) error {
 
 // record appends what became of the workspace. What the log does not take is no
 // failure of the call's: it is made again.
-func (o opening) record(ctx context.Context, facts ...eventlog.Fact) error {
+func (o opening) record(ctx context.Context, facts ...fact.Fact) error {
 	if len(facts) == 0 {
 		return nil
 	}

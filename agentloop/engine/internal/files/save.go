@@ -7,7 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/workspace"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Save keeps the session's files, unless still reports false: a rollback, which
@@ -18,7 +18,7 @@ func (t *Tree) Save(ctx context.Context, s Session, still func() bool) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	var saved eventlog.Fact = &eventlog.WorkspaceSaved{Snapshot: snapshot, FactBase: s.FactBase()}
+	var saved fact.Fact = &fact.WorkspaceSaved{Snapshot: snapshot, Base: s.FactBase()}
 	if err != nil {
 		saved = failure(s, s.Recorded(), err)
 	}

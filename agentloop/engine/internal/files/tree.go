@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
 	"github.com/helixd/helixd/agentloop/workspace"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -35,8 +35,8 @@ type Session interface {
 	Recorded() *projector.Workspace
 	// Append appends facts. It fails with eventlog.ErrStale if still, which may be
 	// nil, reports false.
-	Append(ctx context.Context, still func() bool, facts ...eventlog.Fact) error
-	FactBase() eventlog.FactBase
+	Append(ctx context.Context, still func() bool, facts ...fact.Fact) error
+	FactBase() fact.Base
 	Logger() *slog.Logger
 }
 

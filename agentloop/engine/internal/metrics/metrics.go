@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -127,7 +128,7 @@ func (m *Metrics) Agents(defs map[string]*plan.Agent) {
 	}
 	for name := range defs {
 		m.runs.WithLabelValues(name, outcomePoisoned)
-		m.runs.WithLabelValues(name, string(eventlog.RunFailed))
+		m.runs.WithLabelValues(name, string(fact.RunFailed))
 	}
 }
 
@@ -243,7 +244,7 @@ func (c *ModelCall) Ended(outcome string) {
 // d its agent; each may be nil.
 func (m *Metrics) Count(rec eventlog.Record, s *projector.Session, d *plan.Agent) {
 	switch rec.Type {
-	case (*eventlog.ModelTurn)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.RunEnded)(nil).Type():
+	case (*fact.ModelTurn)(nil).Type(), (*fact.ToolResult)(nil).Type(), (*fact.RunEnded)(nil).Type():
 	default:
 		return
 	}
@@ -252,16 +253,16 @@ func (m *Metrics) Count(rec eventlog.Record, s *projector.Session, d *plan.Agent
 		return
 	}
 	switch f := f.(type) {
-	case *eventlog.ModelTurn:
+	case *fact.ModelTurn:
 		m.used(modelLabel(d), f.Usage)
-	case *eventlog.ToolResult:
+	case *fact.ToolResult:
 		m.toolCalls.WithLabelValues(toolLabel(d, f.ToolName), Outcome(f.ErrorCode)).Inc()
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		m.runs.WithLabelValues(agentLabel(d), runOutcome(f)).Inc()
 	}
 }
 
-func (m *Metrics) used(model string, u eventlog.TokenUsage) {
+func (m *Metrics) used(model string, u fact.TokenUsage) {
 	for kind, n := range map[string]int64{
 		"input": u.Prompt, "output": u.Completion, "cached_input": u.Cached, "cache_write": u.CacheWrite, "reasoning": u.Reasoning,
 	} {
@@ -273,9 +274,9 @@ func (m *Metrics) used(model string, u eventlog.TokenUsage) {
 
 const outcomePoisoned = "poisoned" // the processes that drove it died again and again
 
-func runOutcome(f *eventlog.RunEnded) string {
+func runOutcome(f *fact.RunEnded) string {
 	switch f.Status {
-	case eventlog.RunFailed:
+	case fact.RunFailed:
 		switch f.ErrorCode {
 		case agentloop.CodeAborted:
 			return "aborted"
@@ -283,7 +284,7 @@ func runOutcome(f *eventlog.RunEnded) string {
 			return outcomePoisoned
 		}
 		return string(f.Status)
-	case eventlog.RunCompleted, eventlog.RunStopped, eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
+	case fact.RunCompleted, fact.RunStopped, fact.RunClientTool, fact.RunChildren, fact.RunStepPartial:
 		return string(f.Status)
 	}
 	return other

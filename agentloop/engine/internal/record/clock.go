@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -24,20 +25,20 @@ type Clock struct {
 func (c Clock) Millis() int64 { return c.Now().UnixMilli() }
 
 // FactBase is that of a fact of a session now.
-func (c Clock) FactBase(session string) eventlog.FactBase {
-	return eventlog.FactBase{SessionID: session, Timestamp: c.Millis()}
+func (c Clock) FactBase(session string) fact.Base {
+	return fact.Base{SessionID: session, Timestamp: c.Millis()}
 }
 
 // NewRun returns the records of a request: the messages, then the run.
-func (c Clock) NewRun(session string, mode eventlog.RunMode, messages []agentloop.Input) []Draft {
+func (c Clock) NewRun(session string, mode fact.RunMode, messages []agentloop.Input) []Draft {
 	run := "run-" + c.NewID()
 	var facts []Draft
 	for _, m := range messages {
-		facts = append(facts, Draft{Run: run, Fact: &eventlog.UserMessage{
-			Content: m.Content, Files: m.Files, Metadata: m.Metadata, MessageID: m.MessageID, FactBase: c.FactBase(session),
+		facts = append(facts, Draft{Run: run, Fact: &fact.UserMessage{
+			Content: m.Content, Files: m.Files, Metadata: m.Metadata, MessageID: m.MessageID, Base: c.FactBase(session),
 		}})
 	}
-	asked := &eventlog.RunRequested{RunID: run, Mode: mode, FactBase: c.FactBase(session)}
+	asked := &fact.RunRequested{RunID: run, Mode: mode, Base: c.FactBase(session)}
 	if c.ExpireAfter > 0 {
 		asked.ExpiresAt = asked.Timestamp + c.ExpireAfter.Milliseconds()
 	}
@@ -45,7 +46,7 @@ func (c Clock) NewRun(session string, mode eventlog.RunMode, messages []agentloo
 }
 
 // Resumed says to clients that run continues the session.
-func (c Clock) Resumed(s *projector.Session, run string, mode eventlog.RunMode) Draft {
+func (c Clock) Resumed(s *projector.Session, run string, mode fact.RunMode) Draft {
 	return Draft{Run: run, Chunk: &eventlog.RunResumed{
 		RunID: run, FromStepCount: s.StepCount, FromCheckpointID: latestCheckpoint(s), Mode: string(mode), Base: c.ChunkBase(s),
 	}}
@@ -99,7 +100,7 @@ func (c Clock) Interruption(s *projector.Session, reason string) []Draft {
 	return []Draft{
 		{Run: run, Chunk: &eventlog.CheckpointCreated{RunID: run, CheckpointID: checkpoint, StepCount: s.StepCount, Base: base}},
 		{Run: run, Chunk: told},
-		{Run: run, Fact: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: c.FactBase(s.SessionID)}},
+		{Run: run, Fact: &fact.RunEnded{RunID: run, Status: fact.RunStopped, Base: c.FactBase(s.SessionID)}},
 	}
 }
 
@@ -145,8 +146,8 @@ func (c Clock) Abandon(s *projector.Session) []Draft {
 	}
 	for _, call := range s.Turn.Step.Calls {
 		if call.Awaited() {
-			facts = append(facts, Draft{Run: call.RunID, Fact: &eventlog.ResultSubmitted{
-				ToolCallID: call.ID, Kind: eventlog.SubmitAbandoned, FactBase: c.FactBase(s.SessionID),
+			facts = append(facts, Draft{Run: call.RunID, Fact: &fact.ResultSubmitted{
+				ToolCallID: call.ID, Kind: fact.SubmitAbandoned, Base: c.FactBase(s.SessionID),
 			}})
 		}
 	}
@@ -157,9 +158,9 @@ func (c Clock) Abandon(s *projector.Session) []Draft {
 func (c Clock) ConfirmAll(t *projector.Tree, approved bool) []Draft {
 	var facts []Draft
 	for _, a := range t.AwaitedCalls() {
-		if a.Call.Pending.Kind == eventlog.PendingApproval {
-			facts = append(facts, About(a.Session.SessionID, []Draft{{Run: a.Call.RunID, Fact: &eventlog.ResultSubmitted{
-				ToolCallID: a.Call.ID, Kind: eventlog.SubmitApproval, Approved: approved, FactBase: c.FactBase(a.Session.SessionID),
+		if a.Call.Pending.Kind == fact.PendingApproval {
+			facts = append(facts, About(a.Session.SessionID, []Draft{{Run: a.Call.RunID, Fact: &fact.ResultSubmitted{
+				ToolCallID: a.Call.ID, Kind: fact.SubmitApproval, Approved: approved, Base: c.FactBase(a.Session.SessionID),
 			}}})...)
 		}
 	}

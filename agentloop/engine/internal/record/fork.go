@@ -2,12 +2,13 @@ package record
 
 import (
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
 // FoldFork returns the state after a fork's first records.
 func FoldFork(facts []Draft) (*projector.Tree, error) {
-	entries, err := Entries(facts[0].Fact.(*eventlog.SessionForked).SessionID, facts)
+	entries, err := Entries(facts[0].Fact.(*fact.SessionForked).SessionID, facts)
 	if err != nil {
 		return nil, err
 	}

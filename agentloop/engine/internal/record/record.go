@@ -5,11 +5,12 @@ import (
 	"context"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Draft is a record to be appended: f or c.
 type Draft struct {
-	Fact  eventlog.Fact
+	Fact  fact.Fact
 	Chunk eventlog.Chunk
 	Run   string
 	Call  string
@@ -28,7 +29,7 @@ func About(session string, facts []Draft) []Draft {
 func SetActor(ctx context.Context, facts []Draft) {
 	for _, x := range facts {
 		if x.Fact != nil {
-			eventlog.SetActor(ctx, x.Fact)
+			fact.SetActor(ctx, x.Fact)
 		}
 	}
 }

@@ -2,7 +2,10 @@
 // caller's tree.
 package remoteids
 
-import "github.com/helixd/helixd/eventlog"
+import (
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+)
 
 // IDs gives a remote agent's tool calls ids that are unique in this tree:
 // its server knows nothing of the other calls here. What the log has of them is
@@ -10,8 +13,8 @@ import "github.com/helixd/helixd/eventlog"
 type IDs struct {
 	session string // the remote agent's, here
 	unique  func(id string) string
-	calls   map[callKey]*eventlog.RemoteCall // the last call that the server calls so
-	changed []*eventlog.RemoteCall           // since the last progress
+	calls   map[callKey]*fact.RemoteCall // the last call that the server calls so
+	changed []*fact.RemoteCall           // since the last progress
 }
 
 // callKey is a call as the server names it. Two agents of its tree may use
@@ -20,8 +23,8 @@ type callKey struct{ agent, id string }
 
 // New returns the ids of a remote agent's calls, of which the log knows some. unique
 // makes an id unique in the tree.
-func New(session string, known []eventlog.RemoteCall, unique func(id string) string) *IDs {
-	ids := &IDs{session: session, unique: unique, calls: map[callKey]*eventlog.RemoteCall{}}
+func New(session string, known []fact.RemoteCall, unique func(id string) string) *IDs {
+	ids := &IDs{session: session, unique: unique, calls: map[callKey]*fact.RemoteCall{}}
 	for _, c := range known {
 		agent := c.AgentID
 		if agent == "" {
@@ -68,14 +71,14 @@ func (ids *IDs) Translate(agent string, c eventlog.Chunk) {
 }
 
 // of returns the call that the server calls so; a new one if there is none.
-func (ids *IDs) of(agent, id string) *eventlog.RemoteCall {
+func (ids *IDs) of(agent, id string) *fact.RemoteCall {
 	if c := ids.calls[callKey{agent, id}]; c != nil {
 		return c
 	}
 	if eventlog.ValidateID(id) != nil { // no record takes it
-		return &eventlog.RemoteCall{ID: id}
+		return &fact.RemoteCall{ID: id}
 	}
-	c := &eventlog.RemoteCall{ID: ids.unique(id), RemoteID: id}
+	c := &fact.RemoteCall{ID: ids.unique(id), RemoteID: id}
 	if agent != ids.session {
 		c.AgentID = agent
 	}
@@ -104,9 +107,9 @@ func (ids *IDs) end(agent, id string) string {
 }
 
 // Progress returns what the log does not know yet.
-func (ids *IDs) Progress() []eventlog.RemoteCall {
-	var calls []eventlog.RemoteCall
-	said := map[*eventlog.RemoteCall]bool{}
+func (ids *IDs) Progress() []fact.RemoteCall {
+	var calls []fact.RemoteCall
+	said := map[*fact.RemoteCall]bool{}
 	for _, c := range ids.changed {
 		if !said[c] {
 			said[c] = true

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -103,9 +104,9 @@ type Propose func(t *projector.Tree) (facts []record.Draft, run string, err erro
 
 // NewRun drafts a run for a request from outside, which may have a place in a
 // trace.
-func (c *Core) NewRun(ctx context.Context, session string, mode eventlog.RunMode, messages []agentloop.Input) []record.Draft {
+func (c *Core) NewRun(ctx context.Context, session string, mode fact.RunMode, messages []agentloop.Input) []record.Draft {
 	facts := c.Clock.NewRun(session, mode, messages)
-	facts[len(facts)-1].Fact.(*eventlog.RunRequested).TraceParent = tracing.Parent(ctx)
+	facts[len(facts)-1].Fact.(*fact.RunRequested).TraceParent = tracing.Parent(ctx)
 	return facts
 }
 

@@ -10,12 +10,13 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
 // Stop asks for the session's run to stop, or for that of sub-agents that have outlived
 // its turn. It returns when the request is durable.
-func (c *Core) Stop(ctx context.Context, session string, kind eventlog.StopKind, reason string) error {
+func (c *Core) Stop(ctx context.Context, session string, kind fact.StopKind, reason string) error {
 	reason = shorten.Text(reason, agentloop.MaxErrorText)
 	var waits bool
 	// A tree that runs is on the list already, and must be stopped without it.
@@ -26,14 +27,14 @@ func (c *Core) Stop(ctx context.Context, session string, kind eventlog.StopKind,
 			return nil, eventlog.ErrSessionNotFound
 		case t.Turn == nil:
 			return c.stopOutliving(t, kind, reason), nil
-		case kind == eventlog.StopInterrupt && t.Status != projector.SessionActive,
-			t.Turn.Stop != nil && (t.Turn.Stop.Kind == kind && !t.Turn.Stop.Heard || t.Turn.Stop.Kind == eventlog.StopAbort):
+		case kind == fact.StopInterrupt && t.Status != projector.SessionActive,
+			t.Turn.Stop != nil && (t.Turn.Stop.Kind == kind && !t.Turn.Stop.Heard || t.Turn.Stop.Kind == fact.StopAbort):
 			return nil, nil
 		}
 		waits = !t.Running()
 		run := t.Turn.RunID
-		return []record.Draft{{Run: run, Fact: &eventlog.InterruptRequested{
-			RunID: run, Kind: kind, Reason: reason, FactBase: c.Clock.FactBase(session),
+		return []record.Draft{{Run: run, Fact: &fact.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, Base: c.Clock.FactBase(session),
 		}}}, nil
 	})
 	switch {
@@ -54,16 +55,16 @@ func (c *Core) Stop(ctx context.Context, session string, kind eventlog.StopKind,
 
 // stopOutliving asks the sub-agents to stop that have outlived their parent's
 // turn. Those that are interrupted continue with its next one.
-func (c *Core) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason string) []record.Draft {
+func (c *Core) stopOutliving(t *projector.Tree, kind fact.StopKind, reason string) []record.Draft {
 	var facts []record.Draft
 	for _, child := range t.ChildrenOf(t.SessionID) {
 		if child.Turn == nil || child.Turn.Stop != nil && child.Turn.Stop.Kind == kind ||
-			kind == eventlog.StopInterrupt && child.Status != projector.SessionActive {
+			kind == fact.StopInterrupt && child.Status != projector.SessionActive {
 			continue
 		}
 		run := child.Turn.RunID
-		facts = append(facts, record.About(child.SessionID, []record.Draft{{Run: run, Fact: &eventlog.InterruptRequested{
-			RunID: run, Kind: kind, Reason: reason, ByParent: true, FactBase: c.Clock.FactBase(child.SessionID),
+		facts = append(facts, record.About(child.SessionID, []record.Draft{{Run: run, Fact: &fact.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, ByParent: true, Base: c.Clock.FactBase(child.SessionID),
 		}}})...)
 	}
 	return facts
@@ -86,16 +87,16 @@ const stopGrace = time.Second
 // takeOverUnlessHeard drives the session if no other node acknowledges the stop. To
 // take a run over cuts its tools off, which an interrupt must not do while who
 // drives it lives.
-func (c *Core) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
+func (c *Core) takeOverUnlessHeard(session string, kind fact.StopKind) {
 	c.Node.Begin(func() {
 		ctx, cancel := context.WithTimeout(c.Node.Ctx, stopGrace)
 		defer cancel()
 		_, err := c.Await(ctx, session, func(t *projector.Tree) bool {
-			heard := kind == eventlog.StopInterrupt && t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Heard
+			heard := kind == fact.StopInterrupt && t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Heard
 			return heard || Stopped(t)
 		})
 		if err != nil && c.Node.Ctx.Err() == nil {
-			c.Node.Take(session, 0, kind == eventlog.StopAbort)
+			c.Node.Take(session, 0, kind == fact.StopAbort)
 		}
 	})
 }
@@ -115,5 +116,5 @@ func stopWanted(s *projector.Session) bool {
 	if s.Turn == nil || s.Turn.Stop == nil {
 		return false
 	}
-	return s.Turn.Stop.Kind == eventlog.StopAbort || s.Status == projector.SessionActive
+	return s.Turn.Stop.Kind == fact.StopAbort || s.Status == projector.SessionActive
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -42,13 +42,13 @@ func SuspendedFor(s *projector.Session) string {
 
 // SuspensionReason is why a run with the status has not ended its turn; empty: it
 // has.
-func SuspensionReason(status eventlog.RunStatus) string {
+func SuspensionReason(status fact.RunStatus) string {
 	switch status {
-	case eventlog.RunClientTool, eventlog.RunStepPartial:
+	case fact.RunClientTool, fact.RunStepPartial:
 		return agentloop.ReasonClientTool
-	case eventlog.RunChildren:
+	case fact.RunChildren:
 		return agentloop.ReasonAwaitingChildren
-	case eventlog.RunStopped:
+	case fact.RunStopped:
 		return agentloop.ReasonInterrupted
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -53,13 +54,13 @@ func (tr *Tree) Model(ctx context.Context, of Agent, m model.Model, step, attemp
 }
 
 // Answered records the model's answer.
-func (m ModelSpan) Answered(done model.Answer, parts []eventlog.TurnPart) {
+func (m ModelSpan) Answered(done model.Answer, parts []fact.TurnPart) {
 	if m.tr == nil {
 		return
 	}
 	u := done.Usage
 	m.SetAttributes(
-		semconv.GenAIResponseModel(done.Model), semconv.GenAIResponseFinishReasons(string(done.StopReason.FinishReason())),
+		semconv.GenAIResponseModel(done.Model), semconv.GenAIResponseFinishReasons(string(eventlog.FinishReasonOf(done.StopReason))),
 		semconv.GenAIUsageInputTokens(int(u.Prompt)), semconv.GenAIUsageOutputTokens(int(u.Completion)),
 	)
 	for key, n := range map[attribute.Key]int64{
@@ -122,7 +123,7 @@ func (tr *Tree) Call(ctx context.Context, of Agent, step int, call projector.Cal
 }
 
 // callResult ends a call's span. The caller has the lock.
-func (tr *Tree) callResult(f *eventlog.ToolResult) {
+func (tr *Tree) callResult(f *fact.ToolResult) {
 	call, ok := tr.calls[f.ToolCallID]
 	if !ok {
 		return

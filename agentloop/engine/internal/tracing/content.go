@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -85,7 +86,7 @@ func tracedOf(m model.Message) tracedMessage {
 }
 
 // tracedParts are the parts of an answer; files and sources are left out.
-func tracedParts(parts []eventlog.TurnPart) []tracedPart {
+func tracedParts(parts []fact.TurnPart) []tracedPart {
 	traced := []tracedPart{}
 	for _, p := range parts {
 		if p.Reasoning != "" {
@@ -102,9 +103,9 @@ func tracedParts(parts []eventlog.TurnPart) []tracedPart {
 }
 
 // answerContent is the content of a model's answer.
-func answerContent(done model.Answer, parts []eventlog.TurnPart) attribute.KeyValue {
+func answerContent(done model.Answer, parts []fact.TurnPart) attribute.KeyValue {
 	return messagesAttribute(semconv.GenAIOutputMessagesKey, []tracedMessage{{
-		Role: "assistant", Parts: tracedParts(parts), FinishReason: string(done.StopReason.FinishReason()),
+		Role: "assistant", Parts: tracedParts(parts), FinishReason: string(eventlog.FinishReasonOf(done.StopReason)),
 	}})
 }
 

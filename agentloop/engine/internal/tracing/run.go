@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine/internal/runs"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -46,34 +47,34 @@ func (tr *Tree) Note(t *projector.Tree, rec eventlog.Record) {
 		return
 	}
 	switch f := f.(type) {
-	case *eventlog.RunRequested:
+	case *fact.RunRequested:
 		if s := t.Get(rec.Agent); s != nil && s.Running() && s.CurrentRun().RunID == f.RunID && !remotely(s) {
 			tr.begin(s, false)
 		}
-	case *eventlog.RunEnded:
+	case *fact.RunEnded:
 		tr.runEnded(t.Get(rec.Agent), rec.Agent, f)
-	case *eventlog.CallSuspended:
-		if f.Kind != eventlog.PendingChild {
+	case *fact.CallSuspended:
+		if f.Kind != fact.PendingChild {
 			tr.endCall(f.ToolCallID, eventSuspended, attrReason.String(string(f.Kind)))
 		}
-	case *eventlog.ToolResult:
+	case *fact.ToolResult:
 		tr.callResult(f)
-	case *eventlog.MemoryRecalled:
+	case *fact.MemoryRecalled:
 		tr.recalled(rec.Agent, f)
 	}
 }
 
 func ofTraces(typ string) bool {
 	switch typ {
-	case (*eventlog.RunRequested)(nil).Type(), (*eventlog.RunEnded)(nil).Type(),
-		(*eventlog.CallSuspended)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.MemoryRecalled)(nil).Type():
+	case (*fact.RunRequested)(nil).Type(), (*fact.RunEnded)(nil).Type(),
+		(*fact.CallSuspended)(nil).Type(), (*fact.ToolResult)(nil).Type(), (*fact.MemoryRecalled)(nil).Type():
 		return true
 	}
 	return false
 }
 
 // recalled records of how many memories a run's agent was reminded, not their texts.
-func (tr *Tree) recalled(session string, f *eventlog.MemoryRecalled) {
+func (tr *Tree) recalled(session string, f *fact.MemoryRecalled) {
 	run, ok := tr.runs[session]
 	if !ok {
 		return
@@ -117,7 +118,7 @@ func (tr *Tree) begin(s *projector.Session, taken bool) {
 	switch {
 	case taken:
 		span.AddEvent(eventResumed, trace.WithAttributes(attrReason.String("takeover")))
-	case run.Mode != eventlog.ModeStart:
+	case run.Mode != fact.ModeStart:
 		span.AddEvent(eventResumed, trace.WithAttributes(attrReason.String(runs.SuspendedFor(s)), attrMode.String(string(run.Mode))))
 	}
 	if tr.content && span.IsRecording() {
@@ -127,18 +128,18 @@ func (tr *Tree) begin(s *projector.Session, taken bool) {
 }
 
 // runEnded ends a run's span, and those of calls that have not come to an end.
-func (tr *Tree) runEnded(s *projector.Session, session string, f *eventlog.RunEnded) {
+func (tr *Tree) runEnded(s *projector.Session, session string, f *fact.RunEnded) {
 	run, ok := tr.runs[session]
 	if !ok {
 		return
 	}
 	run.SetAttributes(attrStatus.String(string(f.Status)))
 	switch f.Status {
-	case eventlog.RunCompleted:
+	case fact.RunCompleted:
 		if tr.content && run.IsRecording() {
 			run.SetAttributes(outputOf(f.Output))
 		}
-	case eventlog.RunFailed:
+	case fact.RunFailed:
 		tr.failed(run, f.ErrorCode, f.Error)
 	default:
 		attrs := []attribute.KeyValue{attrReason.String(runs.SuspensionReason(f.Status))}

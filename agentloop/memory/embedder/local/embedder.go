@@ -14,7 +14,7 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
@@ -38,13 +38,13 @@ const (
 type Embedder struct{ dimensions int }
 
 // New returns an embedder of vectors of so many numbers, 1 to
-// eventlog.MaxDimensions, or 0 for DefaultDimensions. It panics on others.
+// fact.MaxDimensions, or 0 for DefaultDimensions. It panics on others.
 func New(dimensions int) *Embedder {
 	if dimensions == 0 {
 		dimensions = DefaultDimensions
 	}
-	if dimensions < 1 || dimensions > eventlog.MaxDimensions {
-		panic(fmt.Sprintf("local: a vector has 1 to %d dimensions, not %d", eventlog.MaxDimensions, dimensions))
+	if dimensions < 1 || dimensions > fact.MaxDimensions {
+		panic(fmt.Sprintf("local: a vector has 1 to %d dimensions, not %d", fact.MaxDimensions, dimensions))
 	}
 	return &Embedder{dimensions}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/memory/embedder/local"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 func embed(t *testing.T, e *local.Embedder, texts ...string) [][]float32 {
@@ -41,7 +41,7 @@ func TestWhatIsStoredStaysComparable(t *testing.T) {
 }
 
 func TestVectors(t *testing.T) {
-	for _, dimensions := range []int{1, 2, 256, eventlog.MaxDimensions} {
+	for _, dimensions := range []int{1, 2, 256, fact.MaxDimensions} {
 		e := local.New(dimensions)
 		for i, v := range embed(t, e, "a", "", "  ", "🙂", "\xff", "東京", strings.Repeat("the end ", 2000)) {
 			require.Len(t, v, dimensions)
@@ -49,7 +49,7 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	require.Panics(t, func() { local.New(-1) })
-	require.Panics(t, func() { local.New(eventlog.MaxDimensions + 1) })
+	require.Panics(t, func() { local.New(fact.MaxDimensions + 1) })
 }
 
 func TestNearness(t *testing.T) {

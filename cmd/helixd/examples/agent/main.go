@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/stream"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -63,7 +64,7 @@ func run(dir, session string) {
 			break
 		}
 	}
-	text, err := eventlog.CollectText(eventlog.Chunks(eventlog.Effective(ctx, store, session, 0, 0)))
+	text, err := stream.CollectText(eventlog.Chunks(eventlog.Effective(ctx, store, session, 0, 0)))
 	must(err)
 	fmt.Println(text)
 	tree, err := snapshot.New(store, nil).Head(ctx, session)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -34,7 +35,7 @@ func run(url, token, session string) {
 	for _, call := range info.PendingToolCalls {
 		fmt.Printf("approve %s %s\n", call.ToolName, call.Input)
 		_, err := c.SubmitToolResult(ctx, client.Submission{
-			SessionID: session, ToolCallID: call.ToolCallID, Kind: eventlog.SubmitApproval, Approved: true,
+			SessionID: session, ToolCallID: call.ToolCallID, Kind: fact.SubmitApproval, Approved: true,
 		})
 		must(err)
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/stream"
 )
 
 func main() { run("./helix-data", fmt.Sprintf("talk-%d", time.Now().Unix())) }
@@ -40,7 +42,7 @@ func run(dir, session string) {
 	fmt.Println("superseded:", errors.Is(err, eventlog.ErrSuperseded))
 
 	chunks := eventlog.Chunks(store.Follow(ctx, session, 0)) // later: from the last sequence that you have
-	for stored, err := range eventlog.Take(eventlog.FilterByType(chunks, "text_delta"), 3) {
+	for stored, err := range stream.Take(stream.FilterByType(chunks, "text_delta"), 3) {
 		must(err)
 		fmt.Printf("%q\n", stored.Chunk.(*eventlog.TextDelta).Delta)
 	}
@@ -50,7 +52,7 @@ func run(dir, session string) {
 func claim(ctx context.Context, store eventlog.Log, session string, head uint64) *eventlog.Writer {
 	id := fmt.Sprintf("%s-%d", session, time.Now().UnixNano()) // never used before
 	w := eventlog.NewWriter(store, session, eventlog.WriterOptions{ID: id, Head: head, NoMerge: true})
-	must(w.Claim(ctx, &eventlog.RunClaimed{RunID: id, Node: "me", Attempt: 1, FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()}}))
+	must(w.Claim(ctx, &fact.RunClaimed{RunID: id, Node: "me", Attempt: 1, Base: fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli()}}))
 	return w
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -133,7 +134,7 @@ func TestAnErasureOfMemoriesIsFinished(t *testing.T) {
 	saved, err := memories.Save(t.Context(), draft)
 	require.NoError(t, err)
 	id := draft.Scope.LogID()
-	begun, err := eventlog.NewFact(id, &eventlog.Erased{FactBase: eventlog.FactBase{SessionID: id}}, eventlog.Labels{})
+	begun, err := eventlog.NewFact(id, &fact.Erased{Base: fact.Base{SessionID: id}}, eventlog.Labels{})
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), id, saved.Sequence, []eventlog.Entry{begun})
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // incidentAgents are the agents of the session demo-incident, whose run has
@@ -87,12 +87,12 @@ func call(reasoning, text, tool string, args any, prompt int64) scripted.Turn {
 	}
 	return scripted.Turn{
 		Reasoning: reasoning, Text: text, ToolCalls: []scripted.Call{{Name: tool, Arguments: raw}},
-		Usage: eventlog.TokenUsage{Prompt: prompt, Completion: 40 + int64(len(text)/4)},
+		Usage: fact.TokenUsage{Prompt: prompt, Completion: 40 + int64(len(text)/4)},
 	}
 }
 
 func say(text string, prompt int64) scripted.Turn {
-	return scripted.Turn{Text: text, Usage: eventlog.TokenUsage{Prompt: prompt, Completion: int64(len(text) / 4)}}
+	return scripted.Turn{Text: text, Usage: fact.TokenUsage{Prompt: prompt, Completion: int64(len(text) / 4)}}
 }
 
 func refundsTurn(messages []model.Message) scripted.Turn {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Story is the agent whose answer lasts long enough to kill the daemon in the middle of it.
@@ -21,7 +21,7 @@ func storyAgent() agentloop.Agent {
 		SystemPrompt: "You tell stories.",
 		Model: scripted.New([]scripted.Turn{{
 			Text:  story,
-			Usage: eventlog.TokenUsage{Prompt: 21, Completion: 172},
+			Usage: fact.TokenUsage{Prompt: 21, Completion: 172},
 		}}, &scripted.Options{Name: "scripted-demo", Delay: storyDelay}),
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // demoDelay is the pause between two words of a demo agent.
@@ -40,7 +40,7 @@ func Agents() []agentloop.Agent {
 					Name:      agentloop.FinishTool,
 					Arguments: json.RawMessage(`{"steps":["coffee","write the test","make it pass","walk"]}`),
 				}},
-				Usage: eventlog.TokenUsage{Prompt: 31, Completion: 22},
+				Usage: fact.TokenUsage{Prompt: 31, Completion: 22},
 			}}, opts),
 			OutputSchema: json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array","items":{"type":"string"}}},"required":["steps"]}`),
 		},
@@ -56,12 +56,12 @@ func weatherScript() []scripted.Turn {
 				{ID: "call_sf", Name: "get_weather", Arguments: json.RawMessage(`{"city":"San Francisco"}`)},
 				{ID: "call_cph", Name: "get_weather", Arguments: json.RawMessage(`{"city":"Copenhagen"}`)},
 			},
-			Usage: eventlog.TokenUsage{Prompt: 54, Completion: 61},
+			Usage: fact.TokenUsage{Prompt: 54, Completion: 61},
 		},
 		{
 			Text: "San Francisco has fog and 14 degrees, as ever. Copenhagen has sun and 21 degrees, which is less usual. " +
 				"Every word of this is in the log: stop me with kill -9, start helixd again, and I continue where I was.",
-			Usage: eventlog.TokenUsage{Prompt: 132, Completion: 58},
+			Usage: fact.TokenUsage{Prompt: 132, Completion: 58},
 		},
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -39,7 +39,7 @@ func TestTheDemoIncidentGoesOnOtherwise(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "fork", forked.SessionID)
 	_, err = loop.Submit(t.Context(), engine.Submission{
-		SessionID: "fork", ToolCallID: pending, Kind: eventlog.SubmitApproval, Reason: "42.50, not 4,250.",
+		SessionID: "fork", ToolCallID: pending, Kind: fact.SubmitApproval, Reason: "42.50, not 4,250.",
 	})
 	require.NoError(t, err)
 	_, err = loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "fork"})

@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // workspaces reports what does not confine agents' commands on this machine, by
@@ -17,7 +17,7 @@ func (d *exam) workspaces() {
 	shell := false
 	for name, a := range d.config.Agents {
 		w := a.Space()
-		if w == nil || w.Provider != config.WorkspaceLocal || !slices.Contains(w.EventCapabilities(), eventlog.WorkspaceShell) {
+		if w == nil || w.Provider != config.WorkspaceLocal || !slices.Contains(w.EventCapabilities(), fact.WorkspaceShell) {
 			continue
 		}
 		shell = true

@@ -3,7 +3,7 @@ package terminal
 import (
 	"strings"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -20,7 +20,7 @@ func MessageLines(m projector.Message) (all []Line) {
 			all = append(all, Line{s, line})
 		}
 	}
-	file := func(f eventlog.MessageFile) { add(Plain, Spaced("file", f.MediaType, f.Filename)) }
+	file := func(f fact.MessageFile) { add(Plain, Spaced("file", f.MediaType, f.Filename)) }
 	switch {
 	case m.Role == projector.RoleTool && m.Denial != nil:
 		add(Yellow, Spaced("denied", m.ToolName, m.ToolCallID, m.Denial.Reason))

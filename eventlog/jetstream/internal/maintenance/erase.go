@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
@@ -158,7 +159,7 @@ func (l *Maintenance) fence(ctx context.Context, session string) (uint64, error)
 		} else if !wanted {
 			return 0, eventlog.ErrSessionNotFound
 		}
-		erased, err := eventlog.NewFact(session, &eventlog.Erased{FactBase: eventlog.FactBase{
+		erased, err := eventlog.NewFact(session, &fact.Erased{Base: fact.Base{
 			SessionID: session, Timestamp: time.Now().UnixMilli(),
 		}}, eventlog.Labels{})
 		if err != nil {

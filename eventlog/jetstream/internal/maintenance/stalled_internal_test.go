@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/integration/testkit"
@@ -18,7 +19,7 @@ func fenceOnly(t *testing.T, l *Maintenance, session string) {
 	t.Helper()
 	head, err := l.Head(t.Context(), session)
 	require.NoError(t, err)
-	erased, err := eventlog.NewFact(session, &eventlog.Erased{FactBase: eventlog.FactBase{SessionID: session}}, eventlog.Labels{})
+	erased, err := eventlog.NewFact(session, &fact.Erased{Base: fact.Base{SessionID: session}}, eventlog.Labels{})
 	require.NoError(t, err)
 	_, err = l.Append(t.Context(), session, head, []eventlog.Entry{erased})
 	require.NoError(t, err)

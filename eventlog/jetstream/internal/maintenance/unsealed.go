@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
@@ -122,8 +123,8 @@ func ends(e eventlog.Envelope) bool {
 		return false
 	}
 	switch e.Type {
-	case (*eventlog.RunEnded)(nil).Type(), (*eventlog.StreamPaused)(nil).Type(),
-		(*eventlog.StreamEnd)(nil).Type(), (*eventlog.StreamFailed)(nil).Type():
+	case (*fact.RunEnded)(nil).Type(), (*fact.StreamPaused)(nil).Type(),
+		(*fact.StreamEnd)(nil).Type(), (*fact.StreamFailed)(nil).Type():
 		return true
 	}
 	return false

@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Connect returns a connection to a new server, which ends with the test.
@@ -47,7 +48,7 @@ func TextEntries(text string, n int) (entries []eventlog.Entry) {
 
 // RunEnded is the last record of a run.
 var RunEnded = eventlog.Entry{
-	Envelope: eventlog.Envelope{Kind: eventlog.KindFact, Type: (*eventlog.RunEnded)(nil).Type(), Agent: "s"}, Payload: []byte(`{}`),
+	Envelope: eventlog.Envelope{Kind: eventlog.KindFact, Type: (*fact.RunEnded)(nil).Type(), Agent: "s"}, Payload: []byte(`{}`),
 }
 
 // PurgeNow purges all sealed records.

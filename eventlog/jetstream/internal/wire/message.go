@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
@@ -104,7 +105,7 @@ func IsErased(h nats.Header) bool {
 	return kind == eventlog.KindFact && typ == ErasedType
 }
 
-var ErasedType = (*eventlog.Erased)(nil).Type()
+var ErasedType = (*fact.Erased)(nil).Type()
 
 func SequenceOf(m *nats.Msg) (uint64, error) {
 	n, err := strconv.ParseUint(First(m.Header, HeaderSequence), 10, 64)

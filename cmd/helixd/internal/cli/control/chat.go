@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
@@ -141,7 +141,7 @@ func (t *chat) answer(c api.PendingToolCall) (answered bool, err error) {
 	for {
 		answer := client.Submission{SessionID: t.Session, ToolCallID: c.ToolCallID, ApprovalID: c.ApprovalID}
 		if isApproval(c) {
-			answer.Kind = eventlog.SubmitApproval
+			answer.Kind = fact.SubmitApproval
 			if answer.Approved, err = t.p.Decide("Approve " + call + "?"); err != nil {
 				return false, err
 			}
@@ -150,7 +150,7 @@ func (t *chat) answer(c api.PendingToolCall) (answered bool, err error) {
 			if err != nil || text == "" {
 				return false, err
 			}
-			if answer.Kind, answer.Result = eventlog.SubmitClientResult, json.RawMessage(text); !json.Valid(answer.Result) {
+			if answer.Kind, answer.Result = fact.SubmitClientResult, json.RawMessage(text); !json.Valid(answer.Result) {
 				answer.Result, _ = json.Marshal(text) // a word is a string
 			}
 		}

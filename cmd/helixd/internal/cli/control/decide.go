@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
@@ -28,7 +28,7 @@ type approveCmd struct {
 }
 
 func (c approveCmd) Run(p *flags.Process) error {
-	return c.decide(p, "approved", client.Submission{Kind: eventlog.SubmitApproval, Approved: true, Reason: c.Reason})
+	return c.decide(p, "approved", client.Submission{Kind: fact.SubmitApproval, Approved: true, Reason: c.Reason})
 }
 
 type denyCmd struct {
@@ -37,7 +37,7 @@ type denyCmd struct {
 }
 
 func (c denyCmd) Run(p *flags.Process) error {
-	return c.decide(p, "denied", client.Submission{Kind: eventlog.SubmitApproval, Reason: c.Reason})
+	return c.decide(p, "denied", client.Submission{Kind: fact.SubmitApproval, Reason: c.Reason})
 }
 
 type answerCmd struct {
@@ -58,7 +58,7 @@ func (c answerCmd) Validate() error {
 }
 
 func (c answerCmd) Run(p *flags.Process) error {
-	answer := client.Submission{Kind: eventlog.SubmitClientResult, Error: c.Error}
+	answer := client.Submission{Kind: fact.SubmitClientResult, Error: c.Error}
 	if c.Error == "" {
 		answer.Result = json.RawMessage(c.Result)
 	}
@@ -73,7 +73,7 @@ func (f decideFlags) decide(p *flags.Process, done string, answer client.Submiss
 		return err
 	}
 	if f.Call == "" {
-		if f.Call, err = onlyCall(p, s, f.Session, answer.Kind == eventlog.SubmitApproval); err != nil {
+		if f.Call, err = onlyCall(p, s, f.Session, answer.Kind == fact.SubmitApproval); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func pending(p *flags.Process, s *source.Source, session string) ([]api.PendingT
 	return summary.PendingToolCalls, source.Explained(err)
 }
 
-func isApproval(c api.PendingToolCall) bool { return c.Kind == eventlog.PendingApproval }
+func isApproval(c api.PendingToolCall) bool { return c.Kind == fact.PendingApproval }
 
 // onlyCall returns the id of the call that waits, if there is one of its kind.
 func onlyCall(p *flags.Process, s *source.Source, session string, approval bool) (string, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -34,9 +34,9 @@ func (c resumeCmd) Run(p *flags.Process) error {
 	r := client.ResumeRequest{SessionID: c.Session, CheckpointID: c.Checkpoint, Turn: c.Turn}
 	switch {
 	case c.Checkpoint != "":
-		r.Mode = eventlog.ModeFromCheckpoint
+		r.Mode = fact.ModeFromCheckpoint
 	case c.Retry:
-		r.Mode = eventlog.ModeRetry
+		r.Mode = fact.ModeRetry
 	}
 	s, err := c.ConnectPatiently(p.Ctx)
 	if err != nil {

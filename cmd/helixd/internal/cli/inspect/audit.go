@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -21,11 +22,11 @@ type auditCmd struct {
 
 // audited is what a caller has done to a session.
 type audited struct {
-	Sequence uint64         `json:"sequence"`
-	Time     string         `json:"time"` // when the record was written, UTC
-	Action   string         `json:"action"`
-	About    string         `json:"about,omitempty"` // the tool call, run or place that the action is about
-	By       eventlog.Actor `json:"by"`
+	Sequence uint64     `json:"sequence"`
+	Time     string     `json:"time"` // when the record was written, UTC
+	Action   string     `json:"action"`
+	About    string     `json:"about,omitempty"` // the tool call, run or place that the action is about
+	By       fact.Actor `json:"by"`
 }
 
 // Run lists the requests and their callers, rolled-back records included.
@@ -63,30 +64,30 @@ func auditOf(r eventlog.Record) (a audited, ok bool) {
 	if err != nil {
 		return a, false
 	}
-	by := eventlog.ActorIn(f)
+	by := fact.ActorIn(f)
 	if by == nil {
 		return a, false
 	}
 	a = audited{Sequence: r.Sequence, Time: terminal.Clock(f.At()), By: *by}
 	switch f := f.(type) {
-	case *eventlog.SessionCreated:
+	case *fact.SessionCreated:
 		a.Action, a.About = "create", f.AgentType
-	case *eventlog.SessionImported:
+	case *fact.SessionImported:
 		a.Action, a.About = "import", fmt.Sprintf("%d records", f.Records)
 		if f.Backup > 0 {
 			a.Action, a.About = "restore", fmt.Sprintf("%d records of the backup of %s", f.Records, terminal.Clock(f.Backup))
 		}
-	case *eventlog.SessionForked:
+	case *fact.SessionForked:
 		a.Action, a.About = "fork", fmt.Sprintf("%s@%d", f.FromSessionID, f.FromSequence)
-	case *eventlog.RunRequested:
+	case *fact.RunRequested:
 		a.Action, a.About = "run ("+string(f.Mode)+")", f.RunID
-	case *eventlog.ResultSubmitted:
+	case *fact.ResultSubmitted:
 		a.Action, a.About = submissionWord(f), f.ToolCallID
-	case *eventlog.InterruptRequested:
+	case *fact.InterruptRequested:
 		a.Action, a.About = string(f.Kind), f.RunID
 	case *eventlog.Truncated:
 		a.Action, a.About = "rollback", fmt.Sprintf("to %d", f.AfterSequence)
-	case *eventlog.StreamFailed:
+	case *fact.StreamFailed:
 		a.Action = "fail"
 	default:
 		return a, false // it goes with one of these
@@ -94,11 +95,11 @@ func auditOf(r eventlog.Record) (a audited, ok bool) {
 	return a, true
 }
 
-func submissionWord(f *eventlog.ResultSubmitted) string {
+func submissionWord(f *fact.ResultSubmitted) string {
 	switch {
-	case f.Kind == eventlog.SubmitApproval && f.Approved:
+	case f.Kind == fact.SubmitApproval && f.Approved:
 		return "approve"
-	case f.Kind == eventlog.SubmitApproval:
+	case f.Kind == fact.SubmitApproval:
 		return "deny"
 	}
 	return "submit (" + strings.ReplaceAll(string(f.Kind), "_", "-") + ")"

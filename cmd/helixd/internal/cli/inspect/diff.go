@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
@@ -235,7 +236,7 @@ func valueAt(state any, pointer string) (text string, ok bool) {
 // spending says what was used, in a few words.
 func spending(s api.Spent) []string {
 	words := []string{(time.Duration(s.DurationMs) * time.Millisecond).String()}
-	if s.Usage != (eventlog.TokenUsage{}) {
+	if s.Usage != (fact.TokenUsage{}) {
 		words = append(words, fmt.Sprintf("%d tokens in, %d out", s.Usage.Prompt, s.Usage.Completion))
 	}
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -43,11 +43,11 @@ func encoded(t *testing.T, v any) string {
 func conversation() []projector.Message {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	return []projector.Message{
-		{Role: projector.RoleUser, Sequence: 12, Content: "Look at this,\nplease\x1b[2J.", Files: []eventlog.MessageFile{{MediaType: "image/png", Filename: "x.png"}}},
-		{Role: projector.RoleAssistant, Sequence: 20, Parts: []eventlog.TurnPart{
+		{Role: projector.RoleUser, Sequence: 12, Content: "Look at this,\nplease\x1b[2J.", Files: []fact.MessageFile{{MediaType: "image/png", Filename: "x.png"}}},
+		{Role: projector.RoleAssistant, Sequence: 20, Parts: []fact.TurnPart{
 			{Reasoning: "I had better look."}, {Text: "Let me look."},
-			{ToolCall: &eventlog.ToolCall{ID: "c1", Name: "look", Arguments: raw(`{"city":"Rome"}`)}},
-			{Source: &eventlog.Source{ID: "1", URL: "https://example.com"}}, {File: &eventlog.MessageFile{MediaType: "text/csv"}},
+			{ToolCall: &fact.ToolCall{ID: "c1", Name: "look", Arguments: raw(`{"city":"Rome"}`)}},
+			{Source: &fact.Source{ID: "1", URL: "https://example.com"}}, {File: &fact.MessageFile{MediaType: "text/csv"}},
 		}},
 		{Role: projector.RoleTool, Sequence: 22, ToolCallID: "c1", ToolName: "look", Result: raw(`{"sky":"sun\u009b"}`)},
 		{Role: projector.RoleTool, Sequence: 23, ToolCallID: "c2", ToolName: "look", Error: "no station", ErrorCode: "tool_error"},

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -35,7 +35,7 @@ func listed(t *testing.T, answer any, args ...string) (asked, stdout, stderr str
 func TestListings(t *testing.T) {
 	used := readmodel.Used{
 		ModelCalls: 2, ToolCalls: 3, FailedToolCalls: 1,
-		Tokens: eventlog.TokenUsage{Prompt: 100, Completion: 50, Reasoning: 10, Cached: 20, Total: 150},
+		Tokens: fact.TokenUsage{Prompt: 100, Completion: 50, Reasoning: 10, Cached: 20, Total: 150},
 	}
 	for name, c := range map[string]struct {
 		args                 []string
@@ -57,8 +57,8 @@ func TestListings(t *testing.T) {
 			args: []string{"runs", "--session", "s", "--user", "u", "--agent", "a", "--status", "failed", "--from", "2026-01-01", "--to", "2026-02-01"},
 			answer: clitest.Listing(readmodel.Fresh{Lag: 12}, readmodel.Run{
 				SessionID: "s", AgentType: "a", Used: used,
-				Run: projector.Run{RunID: "r", Status: eventlog.RunFailed, StartedAt: 1767225600000, CompletedAt: 1767225601500, StepCount: 4},
-			}, readmodel.Run{SessionID: "s", AgentType: "a", Run: projector.Run{RunID: "r2", Status: eventlog.RunRunning, StartedAt: 1767225600000}}),
+				Run: projector.Run{RunID: "r", Status: fact.RunFailed, StartedAt: 1767225600000, CompletedAt: 1767225601500, StepCount: 4},
+			}, readmodel.Run{SessionID: "s", AgentType: "a", Run: projector.Run{RunID: "r2", Status: fact.RunRunning, StartedAt: 1767225600000}}),
 			asked: "/runs?agentType=a&from=2026-01-01&limit=50&offset=0&sessionId=s&status=failed&to=2026-02-01&userId=u",
 			stdout: "RUN  SESSION  AGENT  STATUS   BEGAN                 TOOK  STEPS  TOKENS  TOOLS\n" +
 				"r    s        a      failed   2026-01-01T00:00:00Z  1.5s  4      150     3\n" +

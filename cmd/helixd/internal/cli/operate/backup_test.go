@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -77,10 +78,10 @@ func TestBackupOfNATS(t *testing.T) {
 		require.Len(t, all, 2)
 		f, err := eventlog.DecodeFact(all[1].Payload)
 		require.NoError(t, err)
-		imported := f.(*eventlog.SessionImported)
+		imported := f.(*fact.SessionImported)
 		require.Equal(t, 1, imported.Records)
 		require.Equal(t, told.CreatedAt.UnixMilli(), imported.Backup)
-		require.Regexp(t, "^os:.+", eventlog.ActorIn(f).Subject)
+		require.Regexp(t, "^os:.+", fact.ActorIn(f).Subject)
 	}
 	_, _, err = clitest.Run[Commands](t, "", "restore", file, "--nats", to)
 	require.ErrorIs(t, err, restore.ErrNotEmpty)

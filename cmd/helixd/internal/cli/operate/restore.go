@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/embed"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/snapshot/backup"
 )
@@ -74,7 +74,7 @@ func (c restoreCmd) Run(p *flags.Process) error {
 	}
 	defer r.close()
 	shown = terminal.NewProgress(p.Stderr, "restore", terminal.Size(file), terminal.Bytes)
-	done, err := r.write(eventlog.WithActor(p.Ctx, operator()), shown.Reader(file))
+	done, err := r.write(fact.WithActor(p.Ctx, operator()), shown.Reader(file))
 	shown.Close()
 	if err == nil {
 		err = r.log.Finish(p.Ctx)
@@ -93,12 +93,12 @@ func (c restoreCmd) Run(p *flags.Process) error {
 }
 
 // operator is the user of the operating system that runs this command.
-func operator() eventlog.Actor {
+func operator() fact.Actor {
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	return eventlog.Actor{Subject: "os:" + name}
+	return fact.Actor{Subject: "os:" + name}
 }
 
 func (c restoreCmd) open(p *flags.Process, header backup.Header) (*restoring, error) {

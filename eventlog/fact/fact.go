@@ -1,4 +1,4 @@
-package eventlog
+package fact
 
 import "encoding/json"
 
@@ -14,8 +14,8 @@ type Fact interface {
 	fact()
 }
 
-// FactBase carries the fields of every fact but [StreamEnd].
-type FactBase struct {
+// Base carries the fields of every fact but [StreamEnd].
+type Base struct {
 	SessionID string `json:"sessionId"` // the session within the tree that the fact is about
 	Timestamp int64  `json:"timestamp"` // milliseconds since the epoch
 	// By is the caller whose request the fact records; nil: helixd itself, or the
@@ -23,10 +23,10 @@ type FactBase struct {
 	By *Actor `json:"by,omitempty"`
 }
 
-func (b *FactBase) base() *FactBase { return b }
+func (b *Base) base() *Base { return b }
 
 // At returns the time of writing.
-func (b *FactBase) At() int64 { return b.Timestamp }
+func (b *Base) At() int64 { return b.Timestamp }
 
 // ClaimSettling is how a claim was settled.
 type ClaimSettling string
@@ -37,7 +37,7 @@ const (
 	ClaimSurvived ClaimSettling = "survived"
 )
 
-func (*FactBase) fact() {}
+func (*Base) fact() {}
 
 // Facts of a session and its runs.
 type (
@@ -51,7 +51,7 @@ type (
 		Tags      []string          `json:"tags,omitempty"`
 		Metadata  map[string]string `json:"metadata,omitempty"`
 		Child     *SubSession       `json:"child,omitempty"`
-		FactBase
+		Base
 	}
 
 	// SessionImported says that so many records before it were imported from another
@@ -61,7 +61,7 @@ type (
 		// Backup is when the backup that they were restored from began, in milliseconds
 		// since the epoch; 0: they were imported.
 		Backup int64 `json:"backup,omitempty" helix:"count"`
-		FactBase
+		Base
 	}
 
 	// UserMessage is a message to the agent. A message whose metadata holds
@@ -73,7 +73,7 @@ type (
 		// MessageID is the id that the client gave it, if any. A message with the same id
 		// is the same message, sent again.
 		MessageID string `json:"messageId,omitempty" helix:"id"`
-		FactBase
+		Base
 	}
 
 	// RunRequested asks for a run; it re-activates an ended stream.
@@ -86,7 +86,7 @@ type (
 		// TraceParent is the caller's span, in the form of the header traceparent (W3C
 		// Trace Context), if the request had one.
 		TraceParent string `json:"traceParent,omitempty"`
-		FactBase
+		Base
 	}
 
 	// RunClaimed makes its writer the only one of the tree.
@@ -94,7 +94,7 @@ type (
 		RunID   string `json:"runId" helix:"id"`
 		Node    string `json:"node"`
 		Attempt int    `json:"attempt"` // claims of this run so far, from 1
-		FactBase
+		Base
 	}
 
 	// ClaimSettled says that the session tree did not end the process which claimed it:
@@ -104,7 +104,7 @@ type (
 		RunID string        `json:"runId" helix:"id"`
 		Node  string        `json:"node"`
 		How   ClaimSettling `json:"how"`
-		FactBase
+		Base
 	}
 
 	// ModelTurn is a model's complete answer, a commit point: it is never
@@ -117,7 +117,7 @@ type (
 		Parts      []TurnPart `json:"parts"`
 		StopReason StopReason `json:"stopReason"`
 		Usage      TokenUsage `json:"usage"`
-		FactBase
+		Base
 	}
 
 	// ModelFailed is a model call that gave no answer.
@@ -129,7 +129,7 @@ type (
 		Error     string `json:"error"`
 		Code      string `json:"code"`
 		Retryable bool   `json:"retryable"`
-		FactBase
+		Base
 	}
 
 	// ToolResult is the outcome of a call, a commit point: the call is never
@@ -145,7 +145,7 @@ type (
 		// Cause is what the server has done that the call needed: its host, status or network
 		// error, and the setting to look at. It is for operators. The model does not see it.
 		Cause string `json:"cause,omitempty"`
-		FactBase
+		Base
 	}
 
 	// RunEnded closes a run.
@@ -155,44 +155,21 @@ type (
 		Output    json.RawMessage `json:"output,omitempty"`
 		Error     string          `json:"error,omitempty"`
 		ErrorCode string          `json:"errorCode,omitempty"`
-		FactBase
+		Base
 	}
 )
 
 // Facts of the stream.
 type (
-	// Truncated is the marker that hides records from the effective stream. It deletes
-	// nothing. Ranges says which records. AtSequence is the head when the marker was
-	// written: a reader that had not yet passed it is notified. The other fields repeat
-	// the request: TruncatedAtStep and MinSequence of a clean-up by step,
-	// AfterSequence and Restore of a rollback.
-	Truncated struct {
-		Reason     ResyncReason `json:"reason"`
-		Ranges     []Range      `json:"ranges"`
-		AtSequence uint64       `json:"atSequence"`
-		// TruncatedAtStep is the last step that a clean-up keeps.
-		TruncatedAtStep *int `json:"truncatedAtStep,omitempty" helix:"count"`
-		// MinSequence is the floor of a clean-up; what is at or before it
-		// stays.
-		MinSequence uint64 `json:"minSequence,omitempty"`
-		// AfterSequence is the record that a rollback goes back to. Only
-		// rollbacks have it.
-		AfterSequence uint64 `json:"afterSequence,omitempty"`
-		// Restore is an object that package projector writes and reads: what the fold
-		// needs to go back and can't compute from the records.
-		Restore json.RawMessage `json:"restore,omitempty" helix:"object"`
-		FactBase
-	}
-
 	// StreamPaused says that the stream waits.
 	StreamPaused struct {
 		Reason string `json:"reason,omitempty"`
-		FactBase
+		Base
 	}
 
 	// StreamResumed ends a pause.
 	StreamResumed struct {
-		FactBase
+		Base
 	}
 
 	// StreamEnd says that the stream is complete until a new turn re-activates it.
@@ -205,31 +182,8 @@ type (
 	// StreamFailed ends the stream with an error.
 	StreamFailed struct {
 		Error string `json:"error"`
-		FactBase
+		Base
 	}
-)
-
-// Range is a part of the log that a [Truncated] fact hides: records of one
-// agent with From <= sequence <= To, as far as Scope reaches. They are those of
-// one tool call or, if CallID is empty, of no call; with ScopeAll and ScopeStream, of any.
-type Range struct {
-	AgentID string `json:"agentId"`
-	CallID  string `json:"callId,omitempty"`
-	From    uint64 `json:"from"`
-	To      uint64 `json:"to"`
-	Scope   Scope  `json:"scope,omitempty"`
-}
-
-// Scope says which records a [Range] can truncate; see [Scope.Strikes].
-type Scope string
-
-// The scopes.
-const (
-	ScopeRun     Scope = ""        // content that a model or a tool produced in a run
-	ScopeContent Scope = "content" // content, also of outside producers
-	ScopeChunks  Scope = "chunks"  // all chunks, lifecycle chunks included
-	ScopeStream  Scope = "stream"  // the stream: chunks, pauses and ends
-	ScopeAll     Scope = "all"     // everything that a rollback can hide
 )
 
 // MessageFile is an attachment of a user message; Data is a data URL.
@@ -323,30 +277,12 @@ const (
 	StopUnknown       StopReason = "unknown"
 )
 
-// FinishReason returns the wire form of r.
-func (r StopReason) FinishReason() FinishReason {
-	switch r {
-	case StopEndTurn, StopSequence:
-		return FinishStop
-	case StopToolUse:
-		return FinishToolCalls
-	case StopMaxTokens:
-		return FinishLength
-	case StopContentFilter:
-		return FinishContentFilter
-	case StopError:
-		return FinishError
-	default:
-		return FinishOther
-	}
-}
-
-// UnknownFact is a fact of a kind that this version does not know. It keeps
+// Unknown is a fact of a kind that this version does not know. It keeps
 // the original bytes and encodes to them.
-type UnknownFact struct {
+type Unknown struct {
 	Kind string
 	Raw  json.RawMessage
-	FactBase
+	Base
 }
 
 // At returns the time of writing.
@@ -362,7 +298,6 @@ func (*ModelTurn) Type() string       { return "model_turn" }
 func (*ModelFailed) Type() string     { return "model_failed" }
 func (*ToolResult) Type() string      { return "tool_result" }
 func (*RunEnded) Type() string        { return "run_ended" }
-func (*Truncated) Type() string       { return "truncated" }
 func (*StreamPaused) Type() string    { return "stream_paused" }
 func (*StreamResumed) Type() string   { return "stream_resumed" }
 func (*StreamEnd) Type() string       { return "stream_end" }
@@ -370,4 +305,4 @@ func (*StreamFailed) Type() string    { return "stream_failed" }
 func (*SessionImported) Type() string { return "session_imported" }
 
 // Type returns the kind that the writer gave.
-func (u *UnknownFact) Type() string { return u.Kind }
+func (u *Unknown) Type() string { return u.Kind }

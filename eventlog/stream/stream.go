@@ -1,48 +1,19 @@
-package eventlog
+// Package stream filters, joins and collects streams of chunks. An eventlog.Stream is lazy,
+// and so is what its filters return: nothing is read before the result is.
+package stream
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
-// StoredChunk is a chunk with its sequence. The chunk must not be changed.
-type StoredChunk struct {
-	Chunk    Chunk
-	Sequence uint64
-}
-
-// Stream is a lazy stream of chunks; an error is last.
-type Stream = iter.Seq2[StoredChunk, error]
-
-// Chunks returns the chunks among records, decoded. A record that is not a
-// chunk is left out; one that can't be decoded is an error.
-func Chunks(records iter.Seq2[Record, error]) Stream {
-	return func(yield func(StoredChunk, error) bool) {
-		for r, err := range records {
-			if err == nil && r.Kind != KindChunk {
-				continue
-			}
-			var c Chunk
-			if err == nil {
-				c, err = r.Chunk()
-			}
-			if err != nil {
-				yield(StoredChunk{}, err)
-				return
-			}
-			if !yield(StoredChunk{Chunk: c, Sequence: r.Sequence}, nil) {
-				return
-			}
-		}
-	}
-}
-
 // FilterWith keeps the chunks for which keep is true.
-func FilterWith(s Stream, keep func(Chunk) bool) Stream {
-	return func(yield func(StoredChunk, error) bool) {
+func FilterWith(s eventlog.Stream, keep func(eventlog.Chunk) bool) eventlog.Stream {
+	return func(yield func(eventlog.StoredChunk, error) bool) {
 		for c, err := range s {
 			if err == nil && !keep(c.Chunk) {
 				continue
@@ -55,28 +26,28 @@ func FilterWith(s Stream, keep func(Chunk) bool) Stream {
 }
 
 // FilterByAgentID keeps the chunks of one session of the tree.
-func FilterByAgentID(s Stream, agentID string) Stream {
-	return FilterWith(s, func(c Chunk) bool { return c.base().AgentID == agentID })
+func FilterByAgentID(s eventlog.Stream, agentID string) eventlog.Stream {
+	return FilterWith(s, func(c eventlog.Chunk) bool { return eventlog.BaseOf(c).AgentID == agentID })
 }
 
 // FilterByAgentType keeps the chunks of one type of agent.
-func FilterByAgentType(s Stream, agentType string) Stream {
-	return FilterWith(s, func(c Chunk) bool { return c.base().AgentType == agentType })
+func FilterByAgentType(s eventlog.Stream, agentType string) eventlog.Stream {
+	return FilterWith(s, func(c eventlog.Chunk) bool { return eventlog.BaseOf(c).AgentType == agentType })
 }
 
 // FilterByType keeps the chunks of the given types.
-func FilterByType(s Stream, types ...string) Stream {
-	return FilterWith(s, func(c Chunk) bool { return slices.Contains(types, c.Type()) })
+func FilterByType(s eventlog.Stream, types ...string) eventlog.Stream {
+	return FilterWith(s, func(c eventlog.Chunk) bool { return slices.Contains(types, c.Type()) })
 }
 
 // ExcludeTypes leaves out the chunks of the given types.
-func ExcludeTypes(s Stream, types ...string) Stream {
-	return FilterWith(s, func(c Chunk) bool { return !slices.Contains(types, c.Type()) })
+func ExcludeTypes(s eventlog.Stream, types ...string) eventlog.Stream {
+	return FilterWith(s, func(c eventlog.Chunk) bool { return !slices.Contains(types, c.Type()) })
 }
 
 // Take ends after the first n chunks, without waiting for a further one.
-func Take(s Stream, n int) Stream {
-	return func(yield func(StoredChunk, error) bool) {
+func Take(s eventlog.Stream, n int) eventlog.Stream {
+	return func(yield func(eventlog.StoredChunk, error) bool) {
 		left := n
 		if left <= 0 {
 			return
@@ -91,8 +62,8 @@ func Take(s Stream, n int) Stream {
 }
 
 // Skip leaves out the first n chunks.
-func Skip(s Stream, n int) Stream {
-	return func(yield func(StoredChunk, error) bool) {
+func Skip(s eventlog.Stream, n int) eventlog.Stream {
+	return func(yield func(eventlog.StoredChunk, error) bool) {
 		left := n
 		for c, err := range s {
 			if err == nil && left > 0 {
@@ -110,11 +81,11 @@ func Skip(s Stream, n int) Stream {
 // stay in order. It ends when all have ended, or with the first error. Each
 // stream is made by a function, with a context that ends when the consumer
 // stops: a stream that waits would otherwise never return.
-func Combine(ctx context.Context, open ...func(context.Context) Stream) Stream {
-	return func(yield func(StoredChunk, error) bool) {
+func Combine(ctx context.Context, open ...func(context.Context) eventlog.Stream) eventlog.Stream {
+	return func(yield func(eventlog.StoredChunk, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		type item struct {
-			c     StoredChunk
+			c     eventlog.StoredChunk
 			err   error
 			ended bool
 		}
@@ -149,7 +120,7 @@ func Combine(ctx context.Context, open ...func(context.Context) Stream) Stream {
 					return
 				}
 			case <-ctx.Done():
-				yield(StoredChunk{}, context.Cause(ctx))
+				yield(eventlog.StoredChunk{}, context.Cause(ctx))
 				return
 			}
 		}
@@ -157,13 +128,13 @@ func Combine(ctx context.Context, open ...func(context.Context) Stream) Stream {
 }
 
 // CollectText returns the text of all text deltas.
-func CollectText(s Stream) (string, error) {
+func CollectText(s eventlog.Stream) (string, error) {
 	var b strings.Builder
 	for c, err := range s {
 		if err != nil {
 			return b.String(), err
 		}
-		if d, ok := c.Chunk.(*TextDelta); ok {
+		if d, ok := c.Chunk.(*eventlog.TextDelta); ok {
 			b.WriteString(d.Delta)
 		}
 	}
@@ -171,8 +142,8 @@ func CollectText(s Stream) (string, error) {
 }
 
 // CollectAll returns all chunks.
-func CollectAll(s Stream) ([]StoredChunk, error) {
-	var all []StoredChunk
+func CollectAll(s eventlog.Stream) ([]eventlog.StoredChunk, error) {
+	var all []eventlog.StoredChunk
 	for c, err := range s {
 		if err != nil {
 			return all, err

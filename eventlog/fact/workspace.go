@@ -1,4 +1,4 @@
-package eventlog
+package fact
 
 import "encoding/json"
 
@@ -12,7 +12,7 @@ type (
 		ProviderID   string                `json:"providerId" helix:"id"`
 		Capabilities []WorkspaceCapability `json:"capabilities"`
 		Ref          json.RawMessage       `json:"ref" helix:"object"` // an object
-		FactBase
+		Base
 	}
 
 	// WorkspaceFailed says that it could not be opened, resolved, saved or
@@ -21,7 +21,7 @@ type (
 		Name       string `json:"name" helix:"id"`
 		ProviderID string `json:"providerId" helix:"id"`
 		Error      string `json:"error"`
-		FactBase
+		Base
 	}
 
 	// WorkspaceSaved is what the files were at a step's end. It is appended with
@@ -29,19 +29,19 @@ type (
 	// there brings the files along.
 	WorkspaceSaved struct {
 		Snapshot json.RawMessage `json:"snapshot" helix:"object"` // an object
-		FactBase
+		Base
 	}
 
 	// WorkspaceRestored says that the files are those of the last snapshot
 	// again, after a rollback or in a fork.
 	WorkspaceRestored struct {
-		FactBase
+		Base
 	}
 
 	// WorkspaceClosed says that the workspace and its snapshots were removed.
 	WorkspaceClosed struct {
 		Reason string `json:"reason"`
-		FactBase
+		Base
 	}
 )
 

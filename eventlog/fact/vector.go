@@ -1,4 +1,4 @@
-package eventlog
+package fact
 
 import (
 	"encoding/binary"
@@ -49,8 +49,8 @@ func VectorOf(b []byte) (Vector, error) {
 	return v, nil
 }
 
-// finite reports whether all numbers are finite.
-func (v Vector) finite() bool {
+// Finite reports whether all numbers are finite.
+func (v Vector) Finite() bool {
 	for _, x := range v {
 		if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
 			return false

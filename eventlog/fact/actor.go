@@ -1,4 +1,4 @@
-package eventlog
+package fact
 
 import "context"
 
@@ -31,14 +31,14 @@ func ActorOf(ctx context.Context) *Actor {
 // SetActor records in a fact who asked for it: the actor of ctx, if there is one
 // and the fact can hold it, as all but [StreamEnd] can.
 func SetActor(ctx context.Context, f Fact) {
-	if b, ok := f.(interface{ base() *FactBase }); ok {
+	if b, ok := f.(interface{ base() *Base }); ok {
 		b.base().By = ActorOf(ctx)
 	}
 }
 
 // ActorIn returns who asked for a fact, or nil if it does not say.
 func ActorIn(f Fact) *Actor {
-	if b, ok := f.(interface{ base() *FactBase }); ok {
+	if b, ok := f.(interface{ base() *Base }); ok {
 		return b.base().By
 	}
 	return nil

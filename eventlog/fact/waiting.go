@@ -1,4 +1,4 @@
-package eventlog
+package fact
 
 import "encoding/json"
 
@@ -18,7 +18,7 @@ type (
 		// Deadline is from when on an answer comes too late, in milliseconds
 		// since the epoch; 0: never.
 		Deadline int64 `json:"deadline,omitempty" helix:"count"`
-		FactBase
+		Base
 	}
 
 	// ResultSubmitted answers a suspended call. The first one counts. Of a client's result exactly
@@ -31,7 +31,7 @@ type (
 		ErrorCode  string          `json:"errorCode,omitempty"`
 		Approved   bool            `json:"approved,omitempty"` // of an approval
 		Reason     string          `json:"reason,omitempty"`   // of an approval
-		FactBase
+		Base
 	}
 
 	// InterruptRequested asks a run to stop. It is void if the run is not the
@@ -51,7 +51,7 @@ type (
 		ByParent bool `json:"byParent,omitempty"`
 		// Terminate goes with an abort.
 		Terminate bool `json:"terminate,omitempty"`
-		FactBase
+		Base
 	}
 
 	// SessionForked is the first record of a session that was copied from another one. It
@@ -65,7 +65,7 @@ type (
 		// Edits names the differences between State and the other session's state;
 		// nil: there are none.
 		Edits *ForkEdits `json:"edits,omitempty"`
-		FactBase
+		Base
 	}
 
 	// UsageRecorded has usage that no other record contains.
@@ -76,7 +76,7 @@ type (
 		SourceType string      `json:"sourceType" helix:"id"` // client_tool_wait_ms, or the name that a tool gave
 		SourceName string      `json:"sourceName"`            // of the tool
 		Amount     float64     `json:"amount"`
-		FactBase
+		Base
 	}
 
 	// RemoteProgress says how far a remote sub-agent's stream has been copied. It is appended with the chunks that it covers.
@@ -86,7 +86,7 @@ type (
 		Sequence   uint64 `json:"sequence"`        // in the remote session's stream
 		// Calls are the tool calls that have begun or ended since.
 		Calls []RemoteCall `json:"calls,omitempty"`
-		FactBase
+		Base
 	}
 )
 

@@ -1,4 +1,4 @@
-package eventlog_test
+package stream_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/stream"
 )
 
 var errBroken = errors.New("broken")
@@ -43,18 +45,18 @@ func TestFilters(t *testing.T) {
 		filter func(eventlog.Stream) eventlog.Stream
 		want   []uint64
 	}{
-		"agent id":   {func(s eventlog.Stream) eventlog.Stream { return eventlog.FilterByAgentID(s, "parent") }, []uint64{1, 2, 4}},
-		"agent type": {func(s eventlog.Stream) eventlog.Stream { return eventlog.FilterByAgentType(s, "b") }, []uint64{3, 5}},
-		"type":       {func(s eventlog.Stream) eventlog.Stream { return eventlog.FilterByType(s, "thinking", "output") }, []uint64{2}},
-		"exclude":    {func(s eventlog.Stream) eventlog.Stream { return eventlog.ExcludeTypes(s, "thinking") }, []uint64{1, 3, 4, 5}},
-		"skip":       {func(s eventlog.Stream) eventlog.Stream { return eventlog.Skip(s, 3) }, []uint64{4, 5}},
-		"skip all":   {func(s eventlog.Stream) eventlog.Stream { return eventlog.Skip(s, 9) }, []uint64{}},
+		"agent id":   {func(s eventlog.Stream) eventlog.Stream { return stream.FilterByAgentID(s, "parent") }, []uint64{1, 2, 4}},
+		"agent type": {func(s eventlog.Stream) eventlog.Stream { return stream.FilterByAgentType(s, "b") }, []uint64{3, 5}},
+		"type":       {func(s eventlog.Stream) eventlog.Stream { return stream.FilterByType(s, "thinking", "output") }, []uint64{2}},
+		"exclude":    {func(s eventlog.Stream) eventlog.Stream { return stream.ExcludeTypes(s, "thinking") }, []uint64{1, 3, 4, 5}},
+		"skip":       {func(s eventlog.Stream) eventlog.Stream { return stream.Skip(s, 3) }, []uint64{4, 5}},
+		"skip all":   {func(s eventlog.Stream) eventlog.Stream { return stream.Skip(s, 9) }, []uint64{}},
 		"predicate": {func(s eventlog.Stream) eventlog.Stream {
-			return eventlog.FilterWith(s, func(c eventlog.Chunk) bool { return eventlog.BaseOf(c).AgentID == "other" })
+			return stream.FilterWith(s, func(c eventlog.Chunk) bool { return eventlog.BaseOf(c).AgentID == "other" })
 		}, []uint64{5}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all, err := eventlog.CollectAll(tc.filter(mixed(errBroken)))
+			all, err := stream.CollectAll(tc.filter(mixed(errBroken)))
 			require.ErrorIs(t, err, errBroken, "an error gets through")
 			got := []uint64{}
 			for _, c := range all {
@@ -66,10 +68,10 @@ func TestFilters(t *testing.T) {
 			}
 		})
 	}
-	text, err := eventlog.CollectText(eventlog.FilterByAgentID(mixed(nil), "parent"))
+	text, err := stream.CollectText(stream.FilterByAgentID(mixed(nil), "parent"))
 	require.NoError(t, err)
 	require.Equal(t, "13", text)
-	_, err = eventlog.CollectText(mixed(errBroken))
+	_, err = stream.CollectText(mixed(errBroken))
 	require.ErrorIs(t, err, errBroken)
 }
 
@@ -84,10 +86,10 @@ func TestTakeDoesNotWaitForMore(t *testing.T) {
 			}
 		}
 	}
-	all, err := eventlog.CollectAll(eventlog.Take(endless, 2))
+	all, err := stream.CollectAll(stream.Take(endless, 2))
 	require.NoError(t, err)
 	require.Len(t, all, 2)
-	all, err = eventlog.CollectAll(eventlog.Take(endless, 0))
+	all, err = stream.CollectAll(stream.Take(endless, 0))
 	require.NoError(t, err)
 	require.Empty(t, all)
 }
@@ -105,7 +107,7 @@ func TestCombine(t *testing.T) {
 			}
 			streams = append(streams, opened(streamOf(nil, chunks...)))
 		}
-		all, err := eventlog.CollectAll(eventlog.Combine(t.Context(), streams...))
+		all, err := stream.CollectAll(stream.Combine(t.Context(), streams...))
 		require.NoError(t, err)
 		require.Len(t, all, 400)
 		for s := range 4 {
@@ -124,21 +126,21 @@ func TestCombine(t *testing.T) {
 		}
 	}
 	t.Run("an error ends it", func(t *testing.T) {
-		_, err := eventlog.CollectAll(eventlog.Combine(t.Context(), waiting, opened(mixed(errBroken))))
+		_, err := stream.CollectAll(stream.Combine(t.Context(), waiting, opened(mixed(errBroken))))
 		require.ErrorIs(t, err, errBroken)
 	})
 	t.Run("it stops with its consumer", func(t *testing.T) {
-		all, err := eventlog.CollectAll(eventlog.Take(eventlog.Combine(t.Context(), waiting, opened(mixed(nil))), 5))
+		all, err := stream.CollectAll(stream.Take(stream.Combine(t.Context(), waiting, opened(mixed(nil))), 5))
 		require.NoError(t, err)
 		require.Len(t, all, 5)
 	})
 	t.Run("it ends with its context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := eventlog.CollectAll(eventlog.Combine(ctx, waiting))
+		_, err := stream.CollectAll(stream.Combine(ctx, waiting))
 		require.ErrorIs(t, err, context.Canceled)
 	})
-	all, err := eventlog.CollectAll(eventlog.Combine(t.Context()))
+	all, err := stream.CollectAll(stream.Combine(t.Context()))
 	require.NoError(t, err)
 	require.Empty(t, all)
 }
@@ -146,7 +148,7 @@ func TestCombine(t *testing.T) {
 func TestChunksOfRecords(t *testing.T) {
 	c, err := eventlog.NewChunk(&eventlog.TextDelta{Delta: "x", Base: eventlog.Base{AgentID: "s", AgentType: "a"}}, eventlog.Labels{})
 	require.NoError(t, err)
-	f, err := eventlog.NewFact("s", &eventlog.StreamResumed{FactBase: eventlog.FactBase{SessionID: "s"}}, eventlog.Labels{})
+	f, err := eventlog.NewFact("s", &fact.StreamResumed{Base: fact.Base{SessionID: "s"}}, eventlog.Labels{})
 	require.NoError(t, err)
 	broken := c
 	broken.Payload = []byte("{")
@@ -157,7 +159,7 @@ func TestChunksOfRecords(t *testing.T) {
 			}
 		}
 	}
-	all, err := eventlog.CollectAll(eventlog.Chunks(records))
+	all, err := stream.CollectAll(eventlog.Chunks(records))
 	require.Error(t, err, "what can't be decoded is not left out silently")
 	require.Len(t, all, 1)
 	require.EqualValues(t, 2, all[0].Sequence)
