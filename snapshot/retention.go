@@ -37,16 +37,14 @@ type Retained struct {
 	Bytes uint64 `json:"bytes"`
 }
 
-// ErrNoArchive: the log keeps no segments, so nothing can be removed.
-var ErrNoArchive = errors.New("snapshot: the log has no segments")
-
 // Retain applies a retention to all sessions. Appends have priority: it pauses between
-// two sessions.
+// two sessions. The error is a *eventlog.ValidationError if the log has no segments, of
+// which retention removes records.
 func (s *Store) Retain(ctx context.Context, r Retention) (done Retained, err error) {
 	done = Retained{Purged: []eventlog.Purged{}, Dropped: map[string]uint64{}}
 	archive, ok := s.log.(eventlog.Archive)
 	if !ok || s.opts.Folds == nil {
-		return done, ErrNoArchive
+		return done, &eventlog.ValidationError{Reason: "this log has no segments"}
 	}
 	if r.Purge {
 		if err := purge(ctx, archive, r.PurgeOlderThan, &done); err != nil {

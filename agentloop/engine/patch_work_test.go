@@ -15,12 +15,14 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
 // A patch that the session's tree has no work left for would be parked: the tool,
 // or the hook, learns of it, and nothing is recorded.
 func TestAnUpdateThatIsTooMuchWorkFails(t *testing.T) {
+	testkit.Slow(t)
 	add := func(path string) eventlog.PatchOp {
 		return eventlog.PatchOp{Op: "add", Path: path, Value: json.RawMessage("1")}
 	}
@@ -75,6 +77,7 @@ func addOne(path string) eventlog.PatchOp {
 // What is left of the tree's work is looked at once more when a hook's update is
 // appended: other patches may have used it since, without changing the state.
 func TestAHooksUpdateWhoseWorkOthersHaveUsed(t *testing.T) {
+	testkit.Slow(t)
 	var hook error
 	first := true
 	g := newRig(t, patchingAgent(func(h *agentloop.HookContext) {

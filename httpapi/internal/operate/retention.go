@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"errors"
 	"math"
 	"net/http"
 
@@ -37,9 +36,6 @@ func (s *Routes) Retain(w http.ResponseWriter, r *web.Request) error {
 		return &eventlog.ValidationError{Reason: "purgeOlderThan, dropOlderThan or maxBytes is required"}
 	}
 	done, err := s.States.Retain(r.Context(), want)
-	if errors.Is(err, snapshot.ErrNoArchive) {
-		return &eventlog.ValidationError{Reason: "this log has no segments"}
-	}
 	if err != nil {
 		return err
 	}
