@@ -253,6 +253,7 @@ func streamConfig(t *testing.T, js natsjs.JetStream, name string) natsjs.StreamC
 }
 
 func TestDoctorOnALogInMemory(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	url := newServer(t, "outside", nil).ClientURL()
 	openLog(t, connect(t, url), &jetstream.Options{Memory: true})
@@ -271,6 +272,7 @@ func account(t *testing.T, limits string) func(*server.Options) {
 }
 
 func TestDoctorOnSmallLimits(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string

@@ -351,6 +351,7 @@ func TestTemplatesAgree(t *testing.T) {
 
 // The permissions of the templates are enough for all that helixd does.
 func TestTemplatesPermissionsAreEnough(t *testing.T) {
+	testkit.Slow(t)
 	a, creds := operatorAudience(t)
 	log := a.log.(*jetstream.Log)
 	large := strings.Repeat("x", 600<<10) // in several parts
