@@ -25,7 +25,7 @@ type Worklist interface {
 	// is taken to drive it.
 	Holds(ctx context.Context, node, session string, ticket uint64) bool
 	// Wake asks a node to take the tree up now, or if node is empty any one that hosts the
-	// agent. No node may receive it: the list is read from time to time.
+	// agent. If none has taken it up a second later, this node does, or wakes others again.
 	Wake(node, agentType, session string)
 	// Lighter returns a node that hosts the agent and drives so much fewer trees than this
 	// one, which drives that many, that it should get one of them; empty: none. It

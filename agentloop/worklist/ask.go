@@ -105,9 +105,15 @@ func (l *Worklist) Holds(ctx context.Context, node, session string, ticket uint6
 
 // Wake implements agentloop.Worklist.
 func (l *Worklist) Wake(node, agentType, session string) {
-	text, _ := json.Marshal(wake{Node: node, AgentType: agentType, Session: session})
+	t := tree{agentType, session}
+	l.expect(t)
+	l.publishWake(node, t)
+}
+
+func (l *Worklist) publishWake(node string, t tree) {
+	text, _ := json.Marshal(wake{Node: node, AgentType: t.agentType, Session: t.session})
 	if err := l.nc.Publish(wakeSubject, text); err != nil && !l.nc.IsClosed() {
-		l.opts.Logger.Warn("can't wake other nodes", eventlog.LogSession, session, "error", err)
+		l.opts.Logger.Warn("can't wake other nodes", eventlog.LogSession, t.session, "error", err)
 	}
 }
 

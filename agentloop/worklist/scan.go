@@ -81,6 +81,7 @@ func (l *Worklist) live() {
 		case <-every.C:
 			l.publish(stateHere)
 			l.judge()
+			l.overdue()
 			l.opts.Metrics.live(len(l.Peers()) + 1)
 		case <-l.ctx.Done():
 			return

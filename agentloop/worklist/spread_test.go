@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -86,4 +87,81 @@ func TestANodeThatJoinsGetsItsShare(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, moved, runs/3)
 	require.Less(t, moved, runs)
+}
+
+// ghost announces a node that hosts the agent and drives nothing, until the function is
+// called: a process that has died and whose successor has its place, or one that has begun to
+// leave. It takes nothing up.
+func ghost(t *testing.T, s *site, agent string) (vanish func()) {
+	t.Helper()
+	nc := s.connect()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			nc.Publish("helix.node.all", fmt.Appendf(nil, `{"node":"ghost","instance":"1","agents":[%q],"state":"here","driven":0}`, agent))
+			eventlog.Sleep(ctx, 100*time.Millisecond)
+		}
+	}()
+	return func() { cancel(); <-ended; nc.Close() }
+}
+
+// A run that was handed to a node which does not take it up, though it seems to live,
+// continues at the node that has handed it over, long before the list is read again.
+func TestAHandoverThatNobodyTakesComesBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	a := s.node("a", slow())
+	vanish := ghost(t, s, "slow")
+	defer vanish()
+	require.Eventually(t, func() bool { return a.list.Hosted("slow") }, within, time.Millisecond)
+	const runs = 12
+	began := time.Now()
+	for i := range runs {
+		s.start(a, fmt.Sprint("s", i), "slow")
+	}
+	require.Eventually(t, func() bool { return a.loop.Load() < runs }, within, time.Millisecond, "some are handed over")
+	for i := range runs {
+		require.Equal(t, "a", s.until(fmt.Sprint("s", i), func(t *projector.Tree) bool { return t.Claim != nil }).Claim.Node)
+	}
+	require.Less(t, time.Since(began), 8*time.Second, "the list is read every 10 s")
+}
+
+// A node that leaves wakes one node after the other for the runs that it has handed over, until
+// one has taken them up.
+func TestALeavingNodeWakesOneNodeAfterTheOther(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	may := make(chan struct{})
+	alone := slow()
+	alone.Name = "alone"
+	a := s.node("a", gated(may), alone)
+	const runs = 12
+	for i := range runs {
+		s.start(a, fmt.Sprint("s", i), "teller")
+	}
+	s.start(a, "own", "alone") // it drains for long
+	for i := range runs {
+		s.until(fmt.Sprint("s", i), func(t *projector.Tree) bool { return t.Claim != nil })
+	}
+	s.until("own", func(t *projector.Tree) bool { return t.Claim != nil })
+	s.node("b", twoSteps(false))
+	vanish := ghost(t, s, "teller")
+	defer vanish()
+	require.Eventually(t, func() bool { return len(a.list.Peers()) == 2 }, within, time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		a.list.Leave()
+		a.loop.Drain(ctx)
+	}()
+	defer func() { cancel(); <-drained }()
+	began := time.Now()
+	close(may)
+	for i := range runs {
+		s.until(fmt.Sprint("s", i), completed)
+	}
+	require.Less(t, time.Since(began), 8*time.Second, "the list is read every 10 s")
 }

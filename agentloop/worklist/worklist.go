@@ -92,6 +92,10 @@ type Worklist struct {
 	heard   time.Time // when this node heard itself last
 	leaving bool
 	gone    bool // nothing is announced any more
+	// wakened are the trees for which another node was woken lately; following: it is
+	// looked whether one has taken them up.
+	wakened   map[tree]wakened
+	following bool
 	// hosting are the subscriptions by which other nodes find the agents of this node.
 	hosting map[string]*nats.Subscription
 }
@@ -115,7 +119,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Worklist, error) {
 	}
 	l := &Worklist{
 		instance: rand.Text(),
-		nc:       nc, js: js, opts: o, peers: map[string]*peer{}, hosting: map[string]*nats.Subscription{}, look: make(chan struct{}, 1), woke: make(chan woken, maxWoken),
+		nc:       nc, js: js, opts: o, peers: map[string]*peer{}, hosting: map[string]*nats.Subscription{}, wakened: map[tree]wakened{}, look: make(chan struct{}, 1), woke: make(chan woken, maxWoken),
 	}
 	if l.stream, err = l.ensure(ctx); err != nil {
 		return nil, fmt.Errorf("worklist: stream %s: %w", Stream, err)

@@ -1,0 +1,98 @@
+package worklist
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+const (
+	// takenWithin is how long the node that was woken for a tree has to take it up.
+	takenWithin = time.Second
+	// takenAtLast is after what time of failed tries the tree is left to the scan.
+	takenAtLast = scanEvery
+)
+
+// wakened is a tree for which another node was woken.
+type wakened struct {
+	first time.Time // when
+	last  time.Time // when that was repeated
+	again int       // how often it was
+}
+
+// expect remembers that another node was woken for a tree. It may have died, have begun to
+// leave, or have started again and not know of it: see overdue.
+func (l *Worklist) expect(t tree) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakened[t] = wakened{first: now, last: now}
+}
+
+// overdue has the trees driven for which another node was woken and which no node has taken
+// up. It returns at once; one look at a time.
+func (l *Worklist) overdue() {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.following || l.gone {
+		return
+	}
+	var due []tree
+	for t, w := range l.wakened {
+		if now.Sub(w.last) >= takenWithin {
+			due = append(due, t)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	l.following = true
+	l.wg.Go(func() { l.follow(due) })
+}
+
+// follow takes such trees up that no node holds. If this node can't, it wakes one node after
+// the other.
+func (l *Worklist) follow(due []tree) {
+	unheld := map[tree]bool{}
+	for _, t := range l.unheld(append([]tree(nil), due...)) {
+		unheld[t] = !l.loop.Holds(t.session, 0)
+	}
+	now := time.Now()
+	var own []tree
+	for _, t := range due {
+		l.mu.Lock()
+		w := l.wakened[t]
+		here := !l.leaving && slices.Contains(l.loop.AgentTypes(), t.agentType)
+		if w.last, w.again = now, w.again+1; !unheld[t] || here || now.Sub(w.first) > takenAtLast {
+			delete(l.wakened, t)
+		} else {
+			l.wakened[t] = w
+		}
+		next := l.ranked(t)
+		l.mu.Unlock()
+		switch {
+		case !unheld[t]:
+		case here:
+			own = append(own, t)
+		case len(next) > 0:
+			l.publishWake(next[w.again%len(next)], t)
+		}
+	}
+	l.mu.Lock()
+	l.following = false
+	l.mu.Unlock()
+	l.offer(own, now) // one that is idle is not on the list
+}
+
+// ranked returns the other nodes that host a tree's agent, the one that ranks first for it
+// first. The caller has the lock.
+func (l *Worklist) ranked(t tree) (nodes []string) {
+	for node, p := range l.peers {
+		if p.hosts(t.agentType) {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b string) int { return cmp.Compare(rank(b, t.session), rank(a, t.session)) })
+	return nodes
+}
