@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
@@ -194,6 +196,51 @@ func TestRemoveServer(t *testing.T) {
 	removed, err = servers[1].RemoveServer(ctx, "n2")
 	require.NoError(t, err)
 	require.False(t, removed, "it was removed before")
+}
+
+// TestRemoveServerThatAnotherOneReaches: a server that does not answer this one may run, as
+// long as another one has a route to it.
+func TestRemoveServerThatAnotherOneReaches(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	nodes := clusterOf(t, 3)
+	for i := range nodes {
+		nodes[i] = embed.WithRemoveAsk(nodes[i], 200*time.Millisecond)
+	}
+	servers := startAll(t, nodes...)
+	replicated(t, servers[0])
+	publish(t, servers[0], "all are there")
+	requireWhole(t, servers[0])
+	servers[2].Stop()
+
+	// Another server of its name, which takes no routes: it has one to n1 alone.
+	n1 := *nodes[1].Cluster
+	near, err := server.NewServer(&server.Options{
+		ServerName: "n2", Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
+		Cluster: server.ClusterOpts{
+			Name: embed.DefaultCluster, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoAdvertise: true, Username: "nobody", Password: "knows",
+		},
+		Routes: []*url.URL{{Scheme: "nats", Host: n1.Listen, User: url.UserPassword(n1.User, n1.Password)}},
+	})
+	require.NoError(t, err)
+	near.Start()
+	stop := sync.OnceFunc(func() { near.Shutdown(); near.WaitForShutdown() })
+	defer stop()
+	require.Eventually(t, func() bool { return near.NumRoutes() > 0 }, patience, time.Millisecond)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it takes one second if there is no route
+	defer cancel()
+	removed, err := servers[0].RemoveServer(ctx, "n2")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "n1 has a route to it")
+	require.False(t, removed)
+
+	stop()
+	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	removed, err = servers[0].RemoveServer(ctx, "n2")
+	require.NoError(t, err)
+	require.True(t, removed)
 }
 
 func TestWholeClusterComesBack(t *testing.T) {

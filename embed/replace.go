@@ -70,6 +70,7 @@ type removal struct {
 
 // absent returns when the server has been absent for some time.
 func (r *removal) absent(ctx context.Context, s *Server) error {
+	var why error // it was not absent, as of the last time
 	for asks := 0; asks < removeAsks; asks++ {
 		runs, seenBy, err := r.ask(ctx)
 		switch {
@@ -80,8 +81,13 @@ func (r *removal) absent(ctx context.Context, s *Server) error {
 		}
 		if err == nil && seenBy != "" { // out of this one's reach, or just lost
 			err = fmt.Errorf("%s has a route to it", seenBy)
+			why = err
+		}
+		if ctx.Err() != nil && why != nil { // the question broke off
+			err = why
 		}
 		if err == nil {
+			why = nil
 			continue
 		}
 		asks = -1
