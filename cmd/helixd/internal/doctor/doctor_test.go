@@ -27,6 +27,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 	"github.com/helixd/helixd/httpapi/api"
@@ -263,6 +264,22 @@ func TestDoctorOnReplicasOfOneServer(t *testing.T) {
 	out, err := doctorText(t, t.Context(), time.Now, "--data-dir", filepath.Join(t.TempDir(), "data"))
 	require.ErrorIs(t, err, errProblems)
 	require.Contains(t, out, "nats.replicas")
+}
+
+// A folder whose data a cluster has is in nobody's use, whatever the file says it is for.
+func TestDoctorOnAFolderThatHasMoved(t *testing.T) {
+	dir := clitest.Stored(t, nil)
+	require.NoError(t, embed.SetMoved(filepath.Join(dir, "jetstream"), []byte("cluster c has it since yesterday\n{}")))
+	for range 2 {
+		out, err := doctorText(t, t.Context(), time.Now, "--data-dir", dir)
+		require.ErrorIs(t, err, errProblems)
+		require.Contains(t, out, "problem  folder")
+		require.Contains(t, out, "another deployment has the data of this folder: cluster c has it since yesterday")
+		require.Contains(t, out, "-> use the configuration of that deployment")
+		require.NotContains(t, out, "no daemon uses it")
+		t.Setenv("HELIX_NATS_CLUSTER_LISTEN", "127.0.0.1:7000")
+		t.Setenv("HELIX_NATS_CLUSTER_ROUTES", "nats://127.0.0.1:7001")
+	}
 }
 
 // Alone it would wait for the others.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -26,6 +27,10 @@ func (d *exam) embedded(ctx context.Context) error {
 			"set nats.url or nats.cluster.listen, or nats.replicas to 1")
 	}
 	dir := filepath.Join(c.DataDir, "jetstream")
+	if mark, err := embed.Moved(dir); err == nil && mark != nil { // another error is the folder's, too
+		d.moved(dir, mark)
+		return nil
+	}
 	folder, err := embed.OpenFolder(dir)
 	_, newer := errors.AsType[*version.NewerError](err)
 	switch {
@@ -65,6 +70,14 @@ func (d *exam) embedded(ctx context.Context) error {
 	o.Partitions, o.Grows, o.Replicas = c.NATS.Partitions, settings.GrowsAtStart(c), c.NATS.Replicas
 	o.Durability, o.Inside = eventlog.Durability(c.Durability), true
 	return doctor.Examine(ctx, nc, o, d.Report)
+}
+
+// moved reports that another deployment has the data of the folder: no daemon may use it.
+func (d *exam) moved(dir string, mark []byte) {
+	where, _, _ := strings.Cut(string(mark), "\n")
+	d.Problem(checkFolder, dir, "another deployment has the data of this folder: "+where,
+		"use the configuration of that deployment, or set dataDir to an empty folder; remove this one when there is a backup of the other. "+
+			"If the other one never served, helixd cluster grow --cancel makes this folder usable again")
 }
 
 // lockable reports whether this process can use the folder's lock: what keeps
