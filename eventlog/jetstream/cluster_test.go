@@ -4,14 +4,17 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
@@ -80,6 +83,31 @@ func openAllIn(t testing.TB, ctx context.Context, nodes [3]embed.Options, option
 // Nodes that start together all find the streams missing, and no server knows of the
 // others yet: each creates them, and none fails. Nor does one fail when all restart and
 // no stream has a leader.
+// The durability is that of the streams as they are, not as they were when the log was opened.
+func TestDurabilityFollowsTheReplicas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster takes its time")
+	}
+	t.Parallel()
+	all := openAll(t, threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
+	require.EqualValues(t, "replicated×3", all[0].log.Info().Durability)
+	js, err := natsjs.New(all[0].nc)
+	require.NoError(t, err)
+	for _, replicas := range []int{1, 3} {
+		want := map[int]eventlog.Durability{1: eventlog.DurabilityUnknown, 3: "replicated×3"}[replicas]
+		s, err := js.Stream(t.Context(), layout.LogStream(0))
+		require.NoError(t, err)
+		config := s.CachedInfo().Config
+		config.Replicas = replicas
+		_, err = js.UpdateStream(t.Context(), config)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			_, err := all[0].log.(*jetstream.Log).Replicas(t.Context())
+			return err == nil && all[0].log.Info().Durability == want
+		}, time.Minute, 10*time.Millisecond, "%s", all[0].log.Info().Durability)
+	}
+}
+
 func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	nodes := threeNodes(t)

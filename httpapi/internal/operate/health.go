@@ -38,12 +38,18 @@ func (s *Routes) Readyz(w http.ResponseWriter, r *web.Request) error {
 	if err != nil && r.Context().Err() == nil {
 		s.Logger.WarnContext(r.Context(), "not ready", "error", err)
 	}
+	var found *eventlog.Replicas
+	if log, ok := s.Log.(replicated); ok && err == nil { // Info has the durability that this finds
+		if r, err := log.Replicas(ctx); err == nil && r.Wanted > 1 {
+			found = &r
+		}
+	}
 	info := s.Log.Info()
 	answer := api.Readiness{
 		Ready:    err == nil && r.Closed() == nil && info.Refuses == "" && !s.Loop.Draining(),
 		Draining: s.Loop.Draining(), Durability: info.Durability,
 		Guarantee: info.Durability.Survives(), Refuses: info.Refuses, Backend: info.Backend,
-		Partitions: info.Partitions, Agents: s.Loop.AgentTypes(), Version: s.Version,
+		Partitions: info.Partitions, Agents: s.Loop.AgentTypes(), Version: s.Version, Replicas: found,
 	}
 	status := 200
 	if !answer.Ready {
@@ -51,11 +57,6 @@ func (s *Routes) Readyz(w http.ResponseWriter, r *web.Request) error {
 	}
 	if !s.PublicReady && r.Allow(auth.OpStatus, "") != nil {
 		return r.Respond(w, status, map[string]bool{"ready": answer.Ready})
-	}
-	if log, ok := s.Log.(replicated); ok && err == nil {
-		if found, err := log.Replicas(ctx); err == nil && found.Wanted > 1 {
-			answer.Replicas = &found
-		}
 	}
 	if s.ReadModels != nil {
 		fresh := web.Shown(s.ReadModels.Fresh(ctx))

@@ -76,8 +76,8 @@ func answers(ctx context.Context, log eventlog.Log) bool {
 // lookReplicas looks at the servers that keep the log. missing is how many do not answer; if the
 // quorum is lost, it is not known.
 func lookReplicas(ctx context.Context, log replicatedLog) (missing int, known bool, found []api.Degradation) {
-	info := log.Info()
-	if !strings.HasPrefix(string(info.Durability), "replicated") {
+	// Without replicas the durability of an outside deployment is not known.
+	if d := log.Info().Durability; !strings.HasPrefix(string(d), "replicated") && d != eventlog.DurabilityUnknown {
 		return 0, false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, headTimeout)
@@ -91,6 +91,9 @@ func lookReplicas(ctx context.Context, log replicatedLog) (missing int, known bo
 			})
 		}
 		return 0, false, found
+	}
+	if r.Wanted <= 1 {
+		return 0, false, nil
 	}
 	if r.Present < r.Wanted {
 		found = append(found, api.Degradation{

@@ -10,7 +10,7 @@ import (
 // Info implements eventlog.Log.
 func (l *Store) Info() eventlog.Info {
 	info := eventlog.Info{
-		Backend: "jetstream", Durability: l.Durability, Partitions: l.Partitions(),
+		Backend: "jetstream", Durability: l.Durability(), Partitions: l.Partitions(),
 		MaxRecordBytes: eventlog.MaxPayload, GatherFrom: l.Opts.GatherFrom(),
 	}
 	info.Refuses, info.RefusesErasure = l.Refuses(false), l.Refuses(true)

@@ -58,7 +58,7 @@ func (l *Store) Start(ctx context.Context) error {
 	if purged {
 		l.Purged.Store(true)
 	}
-	l.Metrics = l.Opts.Metrics.Of(l.Durability)
+	l.Metrics = l.Opts.Metrics.Of(l.Durability())
 	for p := range l.Committers {
 		l.Committers[p] = &committer{log: l, grouped: l.Opts.GroupCommit(), room: l.Opts.GroupMessages()}
 		if p < l.Partitions() {

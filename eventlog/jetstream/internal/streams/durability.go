@@ -34,3 +34,12 @@ func DurabilityOf(known eventlog.Durability, streams []*natsjs.StreamInfo) event
 	}
 	return eventlog.DurabilityUnknown
 }
+
+// Durability returns what an acknowledged append survives, as of Open or of the last call
+// of Replicas that succeeded.
+func (l *Set) Durability() eventlog.Durability { return *l.durability.Load() }
+
+func (l *Set) setDurability(found []*natsjs.StreamInfo) {
+	d := DurabilityOf(l.Opts.Durability, found)
+	l.durability.Store(&d)
+}

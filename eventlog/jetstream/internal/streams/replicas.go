@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -16,15 +18,18 @@ import (
 const silence = 5 * time.Second
 
 // Replicas asks the leaders of the log's streams for the servers that have replicas, and
-// whether they are up. It fails if a stream has no leader, as when the quorum is lost.
+// whether they are up. From then on Durability is that of these streams. It fails if a stream has no leader, as when the quorum is lost.
 func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 	all := eventlog.Replicas{}
 	missing := map[string]bool{}
+	var found []*natsjs.StreamInfo
 	for p := range l.Partitions() {
 		var info struct {
 			link.Refusal
-			At      time.Time `json:"ts"`
+			Config  natsjs.StreamConfig `json:"config"`
+			At      time.Time           `json:"ts"`
 			Cluster struct {
+				Leader   string    `json:"leader"`
 				Since    time.Time `json:"leader_since"`
 				Replicas []struct {
 					Name    string        `json:"name"`
@@ -45,8 +50,11 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 		// A leader that has not heard from a server reports that it was active 0 s ago.
 		long := !info.Cluster.Since.IsZero() && info.At.Sub(info.Cluster.Since) > silence
 		wanted := 1 + len(info.Cluster.Replicas)
+		now := &natsjs.StreamInfo{Config: info.Config, Cluster: &natsjs.ClusterInfo{Leader: info.Cluster.Leader}}
+		found = append(found, now)
 		present := wanted
 		for _, r := range info.Cluster.Replicas {
+			now.Cluster.Replicas = append(now.Cluster.Replicas, &natsjs.PeerInfo{Name: r.Name})
 			if r.Offline || r.Active > silence || r.Active == 0 && long {
 				missing[r.Name] = true
 				present--
@@ -59,6 +67,7 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 			all.Present = present
 		}
 	}
+	l.setDurability(found)
 	all.Missing = slices.Sorted(maps.Keys(missing))
 	return all, nil
 }

@@ -31,7 +31,7 @@ func (l *Set) Judge(ctx context.Context) (purged bool, err error) {
 	for _, s := range l.found {
 		purged = purged || s.State.FirstSeq > max(BeginsWith(s.Config.Metadata), 1)
 	}
-	l.Durability = DurabilityOf(l.Opts.Durability, l.found)
+	l.setDurability(l.found)
 	return purged, nil
 }
 

@@ -42,7 +42,7 @@ type Set struct {
 	*link.Link
 	erasing    chan struct{}        // a slot for the one message that is being overwritten
 	found      []*natsjs.StreamInfo // as found by Open
-	Durability eventlog.Durability
+	durability atomic.Pointer[eventlog.Durability]
 
 	places  atomic.Pointer[layout.Places]
 	permit  *permit
