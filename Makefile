@@ -110,6 +110,7 @@ upgrade: ## upgrade from the last release and go back, also in a cluster under l
 .PHONY: grow
 grow: ## an operator grows a deployment while sessions stream
 	go run ./integration/chaos -seed $(SEED) -nodes 1 -story grow,join,replace -sessions 24
+	go run ./integration/chaos -seed $(SEED) -nodes 3 -story partitions -sessions 24
 	HELIX_GROW=1 go test -count=1 -run 'TestABackupGoesAnywhere' -timeout 10m ./integration
 
 .PHONY: soak

@@ -24,9 +24,11 @@ const (
 	chapterGrow    = "grow"    // a single node's data becomes a cluster of three
 	chapterJoin    = "join"    // a fourth and a fifth node join
 	chapterReplace = "replace" // a node is lost for good, and another one takes its place
+	// the log gets more partitions by a reload, after a first attempt whose node is killed
+	chapterPartitions = "partitions"
 )
 
-var chapters = []string{chapterGrow, chapterJoin, chapterReplace}
+var chapters = []string{chapterGrow, chapterJoin, chapterReplace, chapterPartitions}
 
 // tellable reports whether the chapters are known, and fit the nodes that there are.
 func tellable(o options) bool {
@@ -48,9 +50,9 @@ func (t *trial) tell() {
 			return
 		}
 		began := time.Now()
-		err := map[string]func() error{chapterGrow: t.grow, chapterJoin: t.join, chapterReplace: t.replaceLost}[c]()
+		err := map[string]func() error{chapterGrow: t.grow, chapterJoin: t.join, chapterReplace: t.replaceLost, chapterPartitions: t.morePartitions}[c]()
 		if err == nil {
-			err = t.allReady(readyWithin)
+			err = errors.Join(t.allReady(readyWithin), t.asDurable())
 		}
 		if err != nil {
 			t.violate("", nil, "%s: %v", c, err)
@@ -311,4 +313,15 @@ func (t *trial) streams() (all deployment.Streams) {
 // holders are the names of the nodes with a replica of the log, its leader first.
 func (t *trial) holders() ([]string, error) {
 	return t.streams().Holders(t.ctx, deployment.Log)
+}
+
+// asDurable checks that each node says of its acknowledgements what the cluster makes of them.
+func (t *trial) asDurable() error {
+	for _, n := range t.members() {
+		r, err := n.Ready(t.ctx)
+		if want := fmt.Sprintf("replicated×%d", n.replicas); err != nil || r.Durability != want {
+			return errors.Join(err, fmt.Errorf("%s says that its durability is %q, not %q", n.Name, r.Durability, want))
+		}
+	}
+	return nil
 }

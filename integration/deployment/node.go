@@ -52,6 +52,7 @@ func NewNode(b Binaries, dir, name, config string) (*Node, error) {
 // Readiness is what a node says of itself.
 type Readiness struct {
 	Durability, Guarantee string
+	Partitions            int
 	Replicas              struct{ Missing []string } // servers; empty unless the token may see them
 }
 
