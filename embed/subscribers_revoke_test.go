@@ -132,3 +132,38 @@ func TestRevocationInACluster(t *testing.T) {
 		outside(t, srv, as(right))
 	}
 }
+
+// Copied revocations are effective in another deployment as they were: rights from before
+// are revoked, later ones are not, and a later revocation there revokes both.
+func TestCopiedRevocations(t *testing.T) {
+	t.Parallel()
+	m, keys := minter(t)
+	r := subscriber.NewRevocations()
+	from := start(t, embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
+	revoking(t, from, r, 1)
+	before, other := mintNow(t, m, r, "s"), mintNow(t, m, r, "other")
+	for range 3 {
+		require.NoError(t, r.Revoke(t.Context(), "s"))
+	}
+	after := mintNow(t, m, r, "s")
+	nc, err := from.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+
+	again := subscriber.NewRevocations()
+	to := start(t, embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Subscribers: keys, Revoked: again.Revoked})
+	target, err := to.Connect()
+	require.NoError(t, err)
+	defer target.Close()
+	for item, err := range subscriber.Copy(t.Context(), nc) {
+		require.NoError(t, err)
+		require.NoError(t, subscriber.Fill(t.Context(), target, 1, item))
+	}
+	revoking(t, to, again, 1)
+	requireNotLetIn(t, to.ClientURL(), "revoked before the copy", as(before))
+	outside(t, to, as(after))
+	outside(t, to, as(other))
+	require.NoError(t, again.Revoke(t.Context(), "s"))
+	requireNotLetIn(t, to.ClientURL(), "revoked after the copy", as(after))
+	outside(t, to, as(mintNow(t, m, again, "s")))
+}

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // Copier is a log that can be copied as a whole while it is written to, so that
@@ -48,4 +49,14 @@ type Copied struct {
 	// Unlinked: it does not name the session's record before it. helixd did
 	// not write it.
 	Unlinked bool
+}
+
+// CopiedItem is something that is stored beside the log: a part of a workspace's file, a
+// revocation, what a tenant has spent on a day.
+type CopiedItem struct {
+	Key string `json:"key,omitempty"`
+	// Sequence and Time are those of the stream, where they matter.
+	Sequence uint64    `json:"sequence,omitempty"`
+	Time     time.Time `json:"time,omitzero"`
+	Data     []byte    `json:"data,omitempty"`
 }

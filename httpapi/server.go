@@ -31,6 +31,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
+	"github.com/helixd/helixd/snapshot/backup"
 )
 
 // Times of the server.
@@ -111,6 +112,8 @@ type Options struct {
 	Logger                  *slog.Logger  // nil: silent
 	Heartbeat               time.Duration // 0: DefaultHeartbeat
 	Version                 string        // shown by /readyz
+	// Beside is what backups have apart from the sessions; nil: nothing.
+	Beside []backup.Beside
 	// Gatherer has the metrics of GET /metrics. nil: the route answers NOT_IMPLEMENTED.
 	Gatherer prometheus.Gatherer
 	Metrics  *Metrics // measure the server itself; nil: nothing does
@@ -207,7 +210,7 @@ func (s *Server) route() (err error) {
 		Deadline: o.InterruptObservationDeadline, Submissions: o.SubmitToolResultSchema, Verbose: o.VerboseValidationErrors,
 	})
 	s.operate = &operate.Routes{
-		Log: o.Log, Loop: o.Loop, States: o.States, Logger: o.Logger, ReadModels: o.ReadModels, Version: o.Version, Degraded: o.Degraded,
+		Log: o.Log, Loop: o.Loop, States: o.States, Logger: o.Logger, ReadModels: o.ReadModels, Version: o.Version, Degraded: o.Degraded, Beside: o.Beside,
 		PublicReady: slices.Contains(o.Public, readyRoute), Grant: o.Subscribe, Revoke: o.Unsubscribe, Reread: o.Reload,
 	}
 	s.chat = chat.New(o.Log, o.Loop, o.States, o.Logger, s.control, s.prices, o.Chat)

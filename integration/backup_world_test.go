@@ -59,6 +59,20 @@ agents:
         inputSchema: {type: object}
         requireApproval: true
         http: {url: %q}
+  scribe:
+    workspace: {provider: objects}
+    model:
+      provider: scripted
+      script:
+        - toolCalls: [{name: workspace_write_file, arguments: {path: plan.txt, content: "walls, roof"}}]
+        - text: That is the plan.
+  secretive:
+    workspace: {provider: objects}
+    model:
+      provider: scripted
+      script:
+        - toolCalls: [{name: workspace_write_file, arguments: {path: secret.txt, content: "a secret of hers"}}]
+        - text: It is written.
 `, model.URL, tool.URL), 0o600))
 	return w
 }

@@ -2,16 +2,30 @@ package integration_test
 
 import (
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/objects"
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/jetstream/daily"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
+	"github.com/helixd/helixd/snapshot/backup"
 )
 
 // growing leaves a story of a growing deployment out, unless HELIX_GROW is set.
@@ -86,6 +100,15 @@ func TestABackupGoesAnywhere(t *testing.T) {
 	at[0].start()
 	w.start(at[0], "told", "tell", "completed")
 	w.start(at[0], "asks", "approve", "paused")
+	for session, agent := range map[string]string{"files": "scribe", "erased": "secretive"} {
+		at[0].ok("/start", map[string]any{"sessionId": session, "agentType": agent, "message": "Go."})
+		awaitStatus(at[0], session, "completed")
+	}
+	helixd(t, "erase", "erased", "--yes", "--server", at[0].url)
+	at[0].stop()
+	today := time.Now().UTC().Format(time.DateOnly)
+	generation := revokeAndSpend(t, at[0].args[4])
+	at[0].start()
 	require.NotZero(t, appendTexts(t.Context(), at[0].url, "large", noise(400<<10)))
 	stop := func() {
 		for _, d := range at {
@@ -101,6 +124,7 @@ func TestABackupGoesAnywhere(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "b.helix")
 		helixd(t, "backup", "--server", at[len(at)-1].url, "--out", file)
 		helixd(t, "verify", "--backup", file)
+		require.Equal(t, []string{"files"}, treesWithFiles(t, file), "nothing of an erased one is in it")
 		stop()
 		switch to {
 		case "embedded":
@@ -138,4 +162,95 @@ func TestABackupGoesAnywhere(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, "%v", answer)
 	awaitStatus(d, "asks", "completed")
 	stop()
+	requireBeside(t, d.args[4], generation, today)
+}
+
+// revokeAndSpend revokes rights to a session and spends some of a tenant's budget, in the
+// data folder of a daemon that is stopped. It returns the generation of rights to the
+// session from then on.
+func revokeAndSpend(t *testing.T, dataDir string) (generation uint64) {
+	t.Helper()
+	nc, stop := serverOf(t, dataDir)
+	defer stop()
+	r := subscriber.NewRevocations()
+	require.NoError(t, r.Open(t.Context(), nc, 1, func() {}, nil, slog.New(slog.DiscardHandler)))
+	defer r.Close()
+	for _, session := range []string{"told", "asks", "told"} {
+		require.NoError(t, r.Revoke(t.Context(), session))
+	}
+	q := quota.New(tokenLimits, nil, daily.New(nc, 1, nil))
+	reserved, err := q.Reserve(t.Context(), "red", "told", "1", "m", fact.TokenUsage{Prompt: 100})
+	require.NoError(t, err)
+	require.NoError(t, reserved.Settle(t.Context(), "m", fact.TokenUsage{Prompt: 70}))
+	generation, err = r.Generation(t.Context(), "told")
+	require.NoError(t, err)
+	return generation
+}
+
+var tokenLimits = quota.Tenants{Default: quota.Limits{TokensPerDay: 1000}}
+
+// requireBeside checks, in the data folder of a daemon that is stopped, what revokeAndSpend
+// and the agents have left.
+func requireBeside(t *testing.T, dataDir string, generation uint64, day string) {
+	t.Helper()
+	nc, stop := serverOf(t, dataDir)
+	defer stop()
+	r := subscriber.NewRevocations()
+	require.NoError(t, r.Open(t.Context(), nc, 1, func() {}, nil, slog.New(slog.DiscardHandler)))
+	defer r.Close()
+	subject := layout.LiveSubject("told")
+	require.False(t, r.Revoked(subject, fmt.Sprint(generation)), "a right from after the revocation")
+	require.True(t, r.Revoked(subject, fmt.Sprint(generation-1)), "one from before it")
+	require.False(t, r.Revoked(layout.LiveSubject("files"), "0"))
+	require.NoError(t, r.Revoke(t.Context(), "told"))
+	require.True(t, r.Revoked(subject, fmt.Sprint(generation)), "a later revocation")
+
+	q := quota.New(tokenLimits, nil, daily.New(nc, 1, nil))
+	spent, _, err := q.Spent(t.Context(), "red")
+	require.NoError(t, err)
+	if day == time.Now().UTC().Format(time.DateOnly) {
+		require.Equal(t, int64(70), spent.Tokens)
+	}
+
+	files, err := objects.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	roots, err := files.Roots(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"files"}, roots)
+	s := workspace.Session{Root: "files", ID: "files"}
+	w, _, err := files.Open(t.Context(), s)
+	require.NoError(t, err)
+	defer w.Close()
+	plan, err := w.FS().ReadFile(t.Context(), "plan.txt")
+	require.NoError(t, err)
+	require.Equal(t, "walls, roof", string(plan))
+}
+
+// serverOf starts a server on the data folder of a daemon that is stopped.
+func serverOf(t *testing.T, dataDir string) (nc *nats.Conn, stop func()) {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: filepath.Join(dataDir, "jetstream"), SyncInterval: time.Minute})
+	require.NoError(t, err)
+	nc, err = srv.Connect()
+	require.NoError(t, err)
+	return nc, func() { nc.Close(); srv.Stop() }
+}
+
+// treesWithFiles returns the roots of the session trees of which a backup has files.
+func treesWithFiles(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	roots := map[string]bool{}
+	_, _, err = backup.Read(t.Context(), file, backup.Visitor{Item: func(of string, item eventlog.CopiedItem) error {
+		if of == "workspaces" {
+			root, _ := objects.RootOf(item.Key)
+			roots[root] = true
+		}
+		require.NotContains(t, string(item.Data), "a secret of hers")
+		return nil
+	}})
+	require.NoError(t, err)
+	return slices.Sorted(maps.Keys(roots))
 }

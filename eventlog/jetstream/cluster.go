@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"iter"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -33,6 +34,12 @@ func CreateOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamCo
 // of a cluster restarts, it may compress the block to which it then appends (2.15.2, with
 // SyncAlways), and the replica is unreadable from then on.
 func CompressionOf(replicas int) natsjs.StoreCompression { return streams.CompressionOf(replicas) }
+
+// Messages yields the messages of a stream that a filter matches, as its leader has them;
+// none if there is no such stream.
+func Messages(ctx context.Context, nc *nats.Conn, stream, filter string) iter.Seq2[*natsjs.RawStreamMsg, error] {
+	return link.Messages(ctx, nc, stream, filter)
+}
 
 // IsConflict reports whether the server refused to publish because the subject's last
 // message is another one than was expected, or may soon be.

@@ -58,6 +58,8 @@ type Summary struct {
 	Sessions int   `json:"sessions"`
 	Records  int   `json:"records"`
 	Bytes    int64 `json:"bytes"` // of the payloads
+	// Items counts what was stored beside the log, see Beside.
+	Items int `json:"items,omitempty"`
 }
 
 // line is one line; it has one of the members.
@@ -70,6 +72,9 @@ type line struct {
 	Unlinked   bool            `json:"unlinked,omitempty"`
 	SessionEnd *sessionEndLine `json:"sessionEnd,omitempty"`
 	End        *Summary        `json:"end,omitempty"`
+	// Item and ItemsEnd come after End.
+	Item     *itemLine     `json:"item,omitempty"`
+	ItemsEnd *itemsEndLine `json:"itemsEnd,omitempty"`
 }
 
 // sessionLine begins a session.

@@ -27,26 +27,43 @@ type Visitor struct {
 	// Session receives a session's records; retention has removed those up to floor.
 	// Sessions come sorted by bytes.
 	Session func(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error
+	// Item receives what was stored beside the log, after all sessions. of is Beside.Name.
+	Item func(of string, item eventlog.CopiedItem) error
 }
 
 // Read reads a backup to its end. Errors: ErrDamaged, ErrVersion, those of v and of the
 // file.
 func Read(ctx context.Context, in io.Reader, v Visitor) (Header, Summary, error) {
 	sealed := newSealReader(in)
-	packed, err := zstd.NewReader(sealed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	parts := &frames{r: bufio.NewReader(sealed)}
+	packed, err := newUnpacker(parts)
 	if err != nil {
-		return Header{}, Summary{}, fmt.Errorf("backup: %w", err)
+		return Header{}, Summary{}, err
 	}
 	defer packed.Close()
-	r := &reader{ctx: ctx, sealed: sealed, lines: bufio.NewScanner(packed), visitor: v}
-	r.lines.Buffer(nil, maxLine)
+	r := &reader{ctx: ctx, sealed: sealed, frames: parts, lines: newLines(packed), visitor: v}
 	err = r.all()
 	return r.header, r.done, err
+}
+
+func newUnpacker(in io.Reader) (*zstd.Decoder, error) {
+	d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	return d, nil
+}
+
+func newLines(in io.Reader) *bufio.Scanner {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	return lines
 }
 
 type reader struct {
 	ctx     context.Context
 	sealed  *sealReader
+	frames  *frames
 	lines   *bufio.Scanner
 	visitor Visitor
 
@@ -119,19 +136,28 @@ func (r *reader) all() error {
 	}
 }
 
-// end compares the totals, and reads to the end, so that the hash is checked.
+// end compares the totals, and reads to the end of the file, so that the hash is checked.
 func (r *reader) end(told Summary) error {
 	if told != r.done {
 		return damaged("it announces %d sessions with %d records and %d bytes, and contains %d, %d and %d",
 			told.Sessions, told.Records, told.Bytes, r.done.Sessions, r.done.Records, r.done.Bytes)
 	}
-	if _, err := r.next(); !errors.Is(err, io.EOF) {
-		if err == nil {
-			err = damaged("there is more after its last line")
-		}
+	if err := r.atEnd(); err != nil {
 		return err
 	}
-	return nil
+	return r.readItems()
+}
+
+// atEnd returns an error if there is another line.
+func (r *reader) atEnd() error {
+	_, err := r.next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err == nil:
+		return damaged("there is more after its last line")
+	}
+	return err
 }
 
 // within is next where the file must not end.

@@ -18,6 +18,9 @@ type Target struct {
 	Folds    snapshot.Folds
 	// Work is called for a session tree that may have work, with the type of its root's agent.
 	Work func(agentType, session string) error
+	// Item is called for what was stored beside the log, after all sessions; nil: it is not
+	// restored.
+	Item func(of string, item eventlog.CopiedItem) error
 }
 
 // Sessions restores sessions, as eventlog/jetstream's Restorer does.
@@ -34,7 +37,12 @@ func Restore(ctx context.Context, in io.Reader, open func(Header) (Target, error
 			r.to, err = open(h)
 			return err
 		},
-		Fold: r.fold, Session: r.session,
+		Fold: r.fold, Session: r.session, Item: func(of string, item eventlog.CopiedItem) error {
+			if r.to.Item == nil {
+				return nil
+			}
+			return r.to.Item(of, item)
+		},
 	})
 	return done, err
 }

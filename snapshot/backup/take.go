@@ -23,6 +23,8 @@ type Options struct {
 	Helixd string
 	// Time is the header's time; zero: now.
 	Time time.Time
+	// Beside is what else the backup has.
+	Beside []Beside
 }
 
 // Take writes a backup of a log, and of those saved folds of states that it needs. The
@@ -59,6 +61,9 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 	}
 	if cerr := packed.Close(); err == nil {
 		err = cerr
+	}
+	if err == nil {
+		err = t.items(sealed, o.Beside)
 	}
 	if err == nil {
 		err = sealed.seal()

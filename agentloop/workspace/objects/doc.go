@@ -54,9 +54,7 @@
 //
 // # Backups
 //
-// A backup of helixd has the records of sessions, and not their files: a
-// session that is restored where the stream is not finds its workspace gone
-// ([workspace.ErrGone]). Keep the stream beside it, with the tools that NATS has:
-// `nats stream backup HELIX_WORKSPACES`. Contents carry their hash, and are
-// checked whenever they are read.
+// [Copy] yields the workspaces of session trees for a backup of helixd, and [Provider.Fill]
+// stores them in another stream. Contents carry their hash, and are checked whenever they
+// are read.
 package objects

@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,4 +129,20 @@ func (d *Days) Save(ctx context.Context, key string, value []byte, revision uint
 		return false, nil
 	}
 	return false, fmt.Errorf("daily: save: %w: %w", eventlog.ErrUnavailable, err)
+}
+
+// Copy yields all values with their keys, for a backup: Save stores them in another
+// deployment, with revision 0.
+func Copy(ctx context.Context, nc *nats.Conn) iter.Seq2[eventlog.CopiedItem, error] {
+	return func(yield func(eventlog.CopiedItem, error) bool) {
+		for m, err := range jetstream.Messages(ctx, nc, Stream, Subjects) {
+			var item eventlog.CopiedItem
+			if err == nil {
+				item = eventlog.CopiedItem{Key: strings.TrimPrefix(m.Subject, subjects), Data: m.Data}
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
 }

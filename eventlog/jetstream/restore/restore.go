@@ -239,6 +239,11 @@ func (r *Restorer) Read(ctx context.Context, session string, from uint64) iter.S
 	return r.log.Read(ctx, session, from, 0)
 }
 
+// Head returns the last sequence of a session. Errors: [eventlog.ErrSessionNotFound].
+func (r *Restorer) Head(ctx context.Context, session string) (uint64, error) {
+	return r.log.Head(ctx, session)
+}
+
 // Verify reports problems of a session that was written to found, as the log's Verify.
 func (r *Restorer) Verify(ctx context.Context, session string, found func(eventlog.Finding)) error {
 	_, err := verify.New(r.log).Verify(ctx, session, found)

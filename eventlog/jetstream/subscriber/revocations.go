@@ -101,12 +101,7 @@ func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, dro
 		return fmt.Errorf("revocations: %w", err)
 	}
 	err = jetstream.Settle(ctx, nc, func(ctx context.Context) (err error) {
-		r.stream, err = js.CreateOrUpdateStream(ctx, natsjs.StreamConfig{
-			Name: RevokedStream, Description: "helixd: revoked rights of NATS subscribers", Subjects: []string{RevokedSubjects},
-			Storage: natsjs.FileStorage, MaxMsgsPerSubject: 1, MaxAge: keptFor, Replicas: max(replicas, 1),
-			RePublish: &natsjs.RePublish{Source: RevokedSubjects, Destination: revokedNews + "{{wildcard(1)}}", HeadersOnly: true},
-			// Not AllowDirect: a replica that lags would return an earlier generation.
-		})
+		r.stream, err = js.CreateOrUpdateStream(ctx, streamConfig(replicas))
 		return err
 	})
 	if err != nil {
@@ -125,6 +120,15 @@ func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, dro
 		r.follow(ctx, news, log)
 	}()
 	return nil
+}
+
+func streamConfig(replicas int) natsjs.StreamConfig {
+	return natsjs.StreamConfig{
+		Name: RevokedStream, Description: "helixd: revoked rights of NATS subscribers", Subjects: []string{RevokedSubjects},
+		Storage: natsjs.FileStorage, MaxMsgsPerSubject: 1, MaxAge: keptFor, Replicas: max(replicas, 1),
+		RePublish: &natsjs.RePublish{Source: RevokedSubjects, Destination: revokedNews + "{{wildcard(1)}}", HeadersOnly: true},
+		// Not AllowDirect: a replica that lags would return an earlier generation.
+	}
 }
 
 // Close ends reading. It is idempotent.
@@ -173,7 +177,7 @@ func (r *Revocations) read(ctx context.Context) error {
 		r.last = m.Sequence
 		var k key
 		if n, err := hex.Decode(k[:], []byte(strings.TrimPrefix(m.Subject, revokedSubjects))); err == nil && n == len(k) {
-			r.add(k, revocation{m.Sequence, m.Time})
+			r.add(k, revocationOf(m))
 		}
 	}
 }
@@ -256,7 +260,7 @@ func (r *Revocations) Generation(ctx context.Context, session string) (generatio
 		case err != nil:
 			return err
 		}
-		generation = m.Sequence
+		generation = revocationOf(m).generation
 		return nil
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// Backup answers GET /backup: the whole log in the format of package snapshot/backup. rate
+// Backup answers GET /backup: the whole log, and what is stored beside it, in the format of package snapshot/backup. rate
 // limits it, in bytes a second before compression. Without the end of the answer the file
 // is no backup, and a restore refuses it.
 func (s *Routes) Backup(w http.ResponseWriter, r *web.Request) error {
@@ -38,7 +38,7 @@ func (s *Routes) Backup(w http.ResponseWriter, r *web.Request) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	_, err := backup.Take(ctx, log, s.States, out, backup.Options{Rate: int64(rate), Helixd: s.Version})
+	_, err := backup.Take(ctx, log, s.States, out, backup.Options{Rate: int64(rate), Helixd: s.Version, Beside: s.Beside})
 	if out.left {
 		panic(http.ErrAbortHandler)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
+	"github.com/helixd/helixd/snapshot/backup"
 )
 
 // Errors of routes that a server does not have.
@@ -30,6 +31,8 @@ type Routes struct {
 	// ReadModels, if there are any, know which sessions have expired.
 	ReadModels readmodel.Models
 	Version    string
+	// Beside is what backups have apart from the sessions.
+	Beside []backup.Beside
 	// PublicReady: everybody may read what GET /readyz says, apart from Degraded.
 	PublicReady bool
 	// Degraded returns what is not well, without asking anybody; nil: not known.

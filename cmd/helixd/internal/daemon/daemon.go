@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/beside"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
@@ -212,6 +213,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	opts.Unsubscribe = unsubscribing(revocations)
 	opts.Subscribe = subscribing(minter, revocations, c.NATS.Subscribers, d.NATSURL, d.webSocketURL)
 	opts.Gatherer, opts.Metrics, opts.Degraded = measured.gatherer, measured.http, measured.state.health.Degraded
+	opts.Beside = beside.Of(nc, store)
 	opts.Quota, opts.MaxStreams = limits, c.Limits.MostStreams(mostConnections(c.Limits))
 	if d.reloader.auth, err = settings.AuthenticationOf(c.Auth, settings.Authentication{}); err != nil {
 		return err

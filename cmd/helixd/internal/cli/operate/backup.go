@@ -15,6 +15,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/beside"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
@@ -132,7 +133,7 @@ func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {
 	case !errors.Is(err, natsjs.ErrStreamNotFound):
 		return err
 	}
-	_, err = backup.Take(ctx, log, snapshot.New(log, &states), out, backup.Options{Rate: int64(c.Rate), Helixd: version.Current()})
+	_, err = backup.Take(ctx, log, snapshot.New(log, &states), out, backup.Options{Rate: int64(c.Rate), Helixd: version.Current(), Beside: beside.Of(nc, log)})
 	return err
 }
 

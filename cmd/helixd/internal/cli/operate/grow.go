@@ -20,6 +20,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/beside"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
@@ -335,7 +336,7 @@ func (g *growing) copy(ctx context.Context, from *singleNode) (done grownTo, err
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)
-		_, err := backup.Take(ctx, from.log, from.states, in, backup.Options{Helixd: version.Current()})
+		_, err := backup.Take(ctx, from.log, from.states, in, backup.Options{Helixd: version.Current(), Beside: beside.Of(from.nc, from.log)})
 		in.CloseWithError(err)
 	}()
 	shown := terminal.NewProgress(g.p.Stderr, "copy", 0, terminal.Bytes)
@@ -346,15 +347,6 @@ func (g *growing) copy(ctx context.Context, from *singleNode) (done grownTo, err
 	<-taken
 	if err != nil {
 		return done, err
-	}
-	state, err := restore.Look(ctx, from.nc)
-	if err != nil {
-		return done, err
-	}
-	for _, name := range state.Beside() {
-		if _, err := restore.CopyStream(ctx, from.nc, g.to.nc, name, g.replicas); err != nil {
-			return done, err
-		}
 	}
 	done.Working, done.Copied = g.to.working, time.Since(began)
 	began = time.Now()
@@ -374,20 +366,20 @@ func (g *growing) copy(ctx context.Context, from *singleNode) (done grownTo, err
 func (g *growing) compare(ctx context.Context, sums map[string]sum) error {
 	shown := terminal.NewProgress(g.p.Stderr, "compare", int64(len(sums)), terminal.Things("session"))
 	defer shown.Close()
-	beside := newGroup()
+	together := newGroup()
 	for session, want := range sums {
 		shown.Add(1)
-		err := beside.run(func() error {
+		err := together.run(func() error {
 			if err := g.compareSession(ctx, session, want); err != nil {
 				return fmt.Errorf("session %q: the copy: %w", session, err)
 			}
 			return nil
 		})
 		if err != nil {
-			return errors.Join(err, beside.wait())
+			return errors.Join(err, together.wait())
 		}
 	}
-	return beside.wait()
+	return together.wait()
 }
 
 func (g *growing) compareSession(ctx context.Context, session string, want sum) error {

@@ -45,6 +45,9 @@ type backedUp struct {
 func (b backedUp) words() string {
 	words := fmt.Sprintf("%s: %s, %s, %s of content, as of %s", b.File, terminal.Count(b.Sessions, "session"),
 		terminal.Count(b.Records, "record"), terminal.Bytes(b.Bytes), terminal.Clock(b.CreatedAt.UnixMilli()))
+	if b.Items > 0 {
+		words += fmt.Sprintf(", and %s beside the log", terminal.Count(b.Items, "item"))
+	}
 	if b.Working != nil {
 		words += fmt.Sprintf("; a daemon continues %d", *b.Working)
 	}
@@ -130,7 +133,7 @@ func (c restoreCmd) open(p *flags.Process, header backup.Header) (*restoring, er
 		if err != nil {
 			return nil, fmt.Errorf("nats: %w", err)
 		}
-		return &restoring{nc: nc, replicas: replicas, closers: []func(){nc.Close}}, nil
+		return &restoring{nc: nc, replicas: replicas, logger: p.Log, closers: []func(){nc.Close}}, nil
 	case dataDir == "":
 		return nil, errors.New("--data-dir, --nats or --config is needed: where to restore to")
 	case replicas > 1:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -12,9 +13,11 @@ import (
 
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/beside"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -28,6 +31,7 @@ type restoring struct {
 	id       string        // of the restore, which can begin again; empty: it can't
 	patience time.Duration // for the streams to be created; 0: no limit
 	unsigned bool          // no record says that sessions were restored
+	logger   *slog.Logger
 	closers  []func()
 
 	log     *restore.Restorer // from write on
@@ -52,7 +56,7 @@ func fill(ctx context.Context, o embed.Options, replicas int) (*restoring, error
 		srv.Stop()
 		return nil, err
 	}
-	return &restoring{nc: nc, srv: srv, replicas: replicas, closers: []func(){srv.Stop, nc.Close}}, nil
+	return &restoring{nc: nc, srv: srv, replicas: replicas, logger: o.Logger, closers: []func(){srv.Stop, nc.Close}}, nil
 }
 
 // joinToFill starts a server of a cluster of embedded servers to restore into, and removes
@@ -85,7 +89,8 @@ func (r *restoring) write(ctx context.Context, in io.Reader) (backup.Summary, er
 			runs.Close()
 		}
 	}()
-	beside := newGroup()
+	together := newGroup()
+	var filler *beside.Filler
 	done, err := backup.Restore(ctx, in, func(h backup.Header) (t backup.Target, err error) {
 		open, cancel := ctx, func() {}
 		if r.patience > 0 {
@@ -111,11 +116,19 @@ func (r *restoring) write(ctx context.Context, in io.Reader) (backup.Summary, er
 		if r.wrap != nil {
 			sessions = r.wrap(sessions)
 		}
-		return backup.Target{Sessions: besideSessions{sessions, beside}, Folds: folds, Work: func(agentType, session string) error {
+		return backup.Target{Sessions: besideSessions{sessions, together}, Folds: folds, Work: func(agentType, session string) error {
 			r.working++
 			_, err := runs.Announce(ctx, agentType, session)
 			return err
+		}, Item: func(of string, item eventlog.CopiedItem) error {
+			if filler == nil {
+				if err := together.wait(); err != nil { // the filler asks for them
+					return err
+				}
+				filler = beside.NewFiller(r.nc, r.log, r.replicas, r.logger)
+			}
+			return filler.Fill(ctx, of, item)
 		}}, nil
 	})
-	return done, errors.Join(err, beside.wait())
+	return done, errors.Join(err, together.wait())
 }
