@@ -60,7 +60,7 @@ var gap, gapOfOne = [2]int64{500, 2000}, [2]int64{2000, 3000}
 // in five begins before the one before it is healed: with three nodes there is
 // no quorum then, now and again.
 func plan(o options) []fault {
-	r := o.random("faults", 0)
+	r := deployment.Random(o.seed, "faults", 0)
 	gap := gap
 	if o.nodes == 1 {
 		gap = gapOfOne
@@ -110,16 +110,16 @@ func (t *trial) breakAll() {
 	faults := plan(t.options)
 	var open sync.WaitGroup
 	for i, f := range faults {
-		if !t.sleep(time.Until(began.Add(f.at))) {
+		if !t.Sleep(time.Until(began.Add(f.at))) {
 			break
 		}
 		open.Go(func() {
 			if err := t.breakOne(i+1, f); err != nil {
-				t.violate("", nil, "fault %d (%s): %v", i+1, f.kind, err)
+				t.Violate("", nil, "fault %d (%s): %v", i+1, f.kind, err)
 			}
 		})
 	}
-	t.sleep(time.Until(began.Add(t.span)))
+	t.Sleep(time.Until(began.Add(t.span)))
 	open.Wait()
 	deployment.Say("%d faults", len(faults))
 }
@@ -137,7 +137,7 @@ func (t *trial) breakOne(number int, f fault) error {
 	case kindClients:
 		say("clients of %s: %s for %s", n.Name, f.manner(), f.lasts)
 		breakLink(n.link, f.hard)
-		t.sleep(f.lasts)
+		t.Sleep(f.lasts)
 		n.link.heal()
 		say("clients of %s: healed", n.Name)
 		return nil
@@ -156,7 +156,7 @@ func (t *trial) breakOne(number int, f fault) error {
 	case kindFreeze:
 		say("%s: SIGSTOP for %s", n.Name, f.lasts)
 		n.Signal(syscall.SIGSTOP)
-		t.sleep(f.lasts)
+		t.Sleep(f.lasts)
 		n.Signal(syscall.SIGCONT)
 		say("%s: SIGCONT", n.Name)
 		return nil
@@ -174,7 +174,7 @@ func (t *trial) breakOne(number int, f fault) error {
 			return err
 		}
 	}
-	t.sleep(f.lasts)
+	t.Sleep(f.lasts)
 	return t.restart(n, say)
 }
 
@@ -224,7 +224,7 @@ func (t *trial) breakLinks(f fault, say func(string, ...any)) {
 	for _, l := range links {
 		breakLink(l, f.hard)
 	}
-	t.sleep(f.lasts)
+	t.Sleep(f.lasts)
 	for _, l := range links {
 		l.heal()
 	}
@@ -243,7 +243,7 @@ func (t *trial) fillDisk(n *node, f fault, say func(string, ...any)) error {
 	if err := fill(n.data); err != nil {
 		return err
 	}
-	t.sleep(f.lasts)
+	t.Sleep(f.lasts)
 	if err := empty(n.data); err != nil {
 		return err
 	}
@@ -274,13 +274,13 @@ func (t *trial) losePower(n *node, f fault, say func(string, ...any)) error {
 	}
 	say("%s: power lost, back in %s", n.Name, f.lasts)
 	n.kill()
-	t.power.Add(1)
+	t.PowerFailed()
 	if err := os.RemoveAll(memory); err != nil {
 		return err
 	}
 	if err := powerUp(t.disks.image, n.data); err != nil {
 		return err
 	}
-	t.sleep(f.lasts)
+	t.Sleep(f.lasts)
 	return t.restart(n, say)
 }

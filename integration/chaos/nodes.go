@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/checker"
 	"github.com/helixd/helixd/integration/deployment"
 )
 
@@ -25,7 +25,7 @@ type node struct {
 	*deployment.Node
 	t        *trial
 	data     string         // folder
-	api      *client.Client // by the clients' link
+	clients  *client.Client // by the clients' link
 	link     *proxy         // of the clients
 	peers    []*proxy
 	route    string // where the others connect, in a cluster
@@ -104,7 +104,7 @@ func (t *trial) newMembers(name string, count int, there []*node) ([]*node, erro
 // newNode lays out one node; nats is that section of its file.
 func (t *trial) newNode(name, nats string) (_ *node, err error) {
 	n := &node{t: t}
-	config := fmt.Sprintf("durability: %s\ndisk: {minFree: 8MiB}\n", t.durability) + t.tools.agents() + nats
+	config := fmt.Sprintf("durability: %s\ndisk: {minFree: 8MiB}\n", t.durability) + t.Config() + nats
 	if n.Node, err = deployment.NewNode(t.binaries, t.folder, name, config); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (t *trial) newNode(name, nats string) (_ *node, err error) {
 	if n.link, err = newProxy(strings.TrimPrefix(n.URL, "http://")); err != nil {
 		return nil, err
 	}
-	n.api = deployment.Client("http://"+n.link.address(), answerWithin)
+	n.clients = deployment.Client("http://"+n.link.address(), checker.AnswerWithin)
 	t.mu.Lock()
 	t.ever = append(t.ever, n)
 	t.mu.Unlock()
@@ -129,10 +129,12 @@ func (t *trial) members() []*node {
 	return t.cluster
 }
 
-// member is one of the members.
-func (t *trial) member(i int) *node {
-	all := t.members()
-	return all[i%len(all)]
+// clientsOf are the nodes as the checker sees them.
+func (t *trial) clientsOf() (all []checker.Node) {
+	for _, n := range t.members() {
+		all = append(all, checker.Node{Name: n.Name, API: n.API, Clients: n.clients})
+	}
+	return all
 }
 
 func (t *trial) setMembers(members []*node) {
@@ -175,7 +177,7 @@ func (n *node) start() error {
 	go func() {
 		<-ended
 		if !mayEnd.Load() {
-			n.t.violate("", nil, "%s ended by itself: %s", n.Name, n.LastWords())
+			n.t.Violate("", nil, "%s ended by itself: %s", n.Name, n.LastWords())
 		}
 	}()
 	return nil
@@ -192,7 +194,7 @@ func (n *node) expectEnd(may bool) {
 
 // kill ends the process as the kernel would.
 func (n *node) kill() {
-	n.t.deaths.Add(1)
+	n.t.Died()
 	n.expectEnd(true)
 	n.Kill()
 }
@@ -241,27 +243,18 @@ func (t *trial) allReady(d time.Duration) error {
 	end := time.Now().Add(d)
 	for _, n := range t.members() {
 		if !n.readyIn(time.Until(end)) {
-			t.violate("", nil, "%s is not ready within %s though nothing is broken: %s", n.Name, d, n.LastWords())
+			t.Violate("", nil, "%s is not ready within %s though nothing is broken: %s", n.Name, d, n.LastWords())
 			return context.Cause(t.ctx)
 		}
 	}
 	return nil
 }
 
-// bad are words that no node may ever say, whatever is broken: they tell of a
-// panic, or of files that are damaged.
-var bad = []string{"panic: ", "fatal error: ", "handler panicked", "DATA RACE", "corrupt input"}
-
-// confessions returns what a node has said of what must never be.
-func (t *trial) confessions() string {
+// confess reports what a node has said of what must never be.
+func (t *trial) confess() {
 	for _, n := range t.everybody() {
-		raw, _ := os.ReadFile(n.Log())
-		for _, word := range bad {
-			if i := bytes.Index(raw, []byte(word)); i >= 0 {
-				from := bytes.LastIndexByte(raw[:i], '\n') + 1
-				return n.Name + " says: " + string(raw[from:min(len(raw), i+2000)])
-			}
+		if line := checker.Confession(n.Log()); line != "" {
+			t.Violate("", nil, "%s says: %s", n.Name, line)
 		}
 	}
-	return ""
 }

@@ -46,7 +46,7 @@ const calmBetween = 2 * time.Second
 // tell goes through the chapters, one after the other.
 func (t *trial) tell() {
 	for _, c := range t.story {
-		if !t.sleep(calmBetween) {
+		if !t.Sleep(calmBetween) {
 			return
 		}
 		began := time.Now()
@@ -55,12 +55,12 @@ func (t *trial) tell() {
 			err = errors.Join(t.allReady(readyWithin), t.asDurable())
 		}
 		if err != nil {
-			t.violate("", nil, "%s: %v", c, err)
+			t.Violate("", nil, "%s: %v", c, err)
 			return
 		}
 		deployment.Say("%s: done in %s", c, time.Since(began).Round(time.Millisecond))
 	}
-	t.sleep(calmBetween)
+	t.Sleep(calmBetween)
 }
 
 // command is a helixd command that runs.
@@ -112,7 +112,7 @@ func (c *command) until(t *trial, text string) error {
 			return fmt.Errorf("%v ended and did not say %q: %s", c.cmd.Args, text, c.text())
 		default:
 		}
-		if !t.sleep(5 * time.Millisecond) {
+		if !t.Sleep(5 * time.Millisecond) {
 			return context.Cause(t.ctx)
 		}
 	}
@@ -169,14 +169,14 @@ func (t *trial) grow() error {
 			if err := c.until(t, "copying"); err != nil {
 				return err
 			}
-			t.sleep(100 * time.Millisecond)
+			t.Sleep(100 * time.Millisecond)
 			_ = c.cmd.Process.Kill() // it may have ended, which the next attempt reports
 			<-c.ended
 			deployment.Say("grow: the copy broke off: the single node serves again")
 			if err := errors.Join(old.start(), t.allReady(readyWithin)); err != nil {
 				return err
 			}
-			t.sleep(calmBetween)
+			t.Sleep(calmBetween)
 			continue
 		}
 		t.setMembers(members[1:])
@@ -286,7 +286,7 @@ func (t *trial) replaceLost() error {
 		if time.Since(began) > readyWithin {
 			return fmt.Errorf("the replicas are on %v: %w", now, err)
 		}
-		if !t.sleep(100 * time.Millisecond) {
+		if !t.Sleep(100 * time.Millisecond) {
 			return context.Cause(t.ctx)
 		}
 	}

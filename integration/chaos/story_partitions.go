@@ -43,11 +43,11 @@ func (t *trial) morePartitions() error {
 		return err
 	}
 	began := time.Now()
-	dies := t.member(0)
-	if _, err := dies.api.Reload(t.ctx); err != nil {
+	dies := t.members()[0]
+	if _, err := dies.clients.Reload(t.ctx); err != nil {
 		return err
 	}
-	t.sleep(time.Second)
+	t.Sleep(time.Second)
 	dies.kill()
 	deployment.Say("partitions: the node that has the log grow was killed after a second")
 	if err := errors.Join(dies.start(), t.allReady(readyWithin)); err != nil { // it begins again by itself
@@ -62,7 +62,7 @@ func (t *trial) morePartitions() error {
 			if time.Since(began) > readyWithin {
 				return errors.Join(err, fmt.Errorf("%s has %d partitions after %s", n.Name, r.Partitions, readyWithin))
 			}
-			if !t.sleep(50 * time.Millisecond) {
+			if !t.Sleep(50 * time.Millisecond) {
 				return context.Cause(t.ctx)
 			}
 		}

@@ -22,7 +22,7 @@ func (t *trial) roll() {
 		steps = append(steps, step{node: i})
 	}
 	steps = append(steps, step{back: true}, step{})
-	r := t.random("upgrade", 0)
+	r := deployment.Random(t.seed, "upgrade", 0)
 	pause := t.span / time.Duration(len(steps))
 	for _, s := range steps {
 		n := t.members()[s.node]
@@ -30,14 +30,14 @@ func (t *trial) roll() {
 		if s.back {
 			program, version = t.earlier, "the earlier version"
 		}
-		if !t.sleep(pause/2 + time.Duration(r.Int64N(int64(pause)))) {
+		if !t.Sleep(pause/2 + time.Duration(r.Int64N(int64(pause)))) {
 			return
 		}
 		if err := t.replace(n, program, version, r.IntN(3) == 0); err != nil {
-			t.violate("", nil, "upgrade of %s: %v", n.Name, err)
+			t.Violate("", nil, "upgrade of %s: %v", n.Name, err)
 		}
 	}
-	t.sleep(pause / 2)
+	t.Sleep(pause / 2)
 }
 
 // replace runs another program in a node and waits until it is ready.
@@ -62,7 +62,7 @@ func (t *trial) replace(n *node, program, version string, hard bool) error {
 		return err
 	}
 	if !n.readyIn(readyWithin) && t.ctx.Err() == nil {
-		t.violate("", nil, "%s is not ready within %s after the upgrade: %s", n.Name, readyWithin, n.LastWords())
+		t.Violate("", nil, "%s is not ready within %s after the upgrade: %s", n.Name, readyWithin, n.LastWords())
 	}
 	deployment.Say("%s: ready after %.1f s", n.Name, time.Since(began).Seconds())
 	return context.Cause(t.ctx)

@@ -1,12 +1,14 @@
 package evidence
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/projector"
 )
 
 // said is a producer's record: "p.1 " at sequence 11, and so on.
@@ -55,6 +57,28 @@ func TestWhatIsNoticedInALog(t *testing.T) {
 	}
 	require.ErrorContains(t, Promises{Session: "s", Runs: []string{"r"}}.Hold(nil), "the run r was acknowledged and is lost")
 	require.ErrorContains(t, Promises{Session: "s", Accepted: []string{"c"}}.Hold(nil), "the answer to call c was accepted and is lost")
+}
+
+// The state of an earlier version may lack fields, and have none that differs.
+func TestStatesOfAnEarlierVersion(t *testing.T) {
+	tree := projector.Fold(said(t, 11, "p.1 "))
+	whole, err := json.Marshal(map[string]any{"sequence": tree.Head, "state": projector.StateOf(tree)})
+	require.NoError(t, err)
+	require.NoError(t, SameState(whole, tree))
+	var answer map[string]any
+	require.NoError(t, json.Unmarshal(whole, &answer))
+	state := answer["state"].(map[string]any)
+	require.Contains(t, state, "status")
+	status := state["status"]
+	delete(state, "status")
+	older, err := json.Marshal(answer)
+	require.NoError(t, err)
+	require.ErrorContains(t, SameState(older, tree), "/status")
+	require.NoError(t, KnownState(older, tree))
+	state["status"] = "another than " + status.(string)
+	other, err := json.Marshal(answer)
+	require.NoError(t, err)
+	require.ErrorContains(t, KnownState(other, tree), "/status")
 }
 
 // The checker notices what a reader lacks and what it should not have got;

@@ -1,6 +1,4 @@
-//go:build unix
-
-package main
+package checker
 
 import (
 	"fmt"
@@ -40,24 +38,37 @@ func (l *ledger) promised() evidence.Promises {
 	return p
 }
 
+// written returns all texts that producers have sent so far.
+func (l *ledger) written() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := maps.Clone(l.unsure)
+	for _, done := range l.acks {
+		for _, text := range done.Texts {
+			all[text] = true
+		}
+	}
+	return all
+}
+
 // ledger returns the session's, a new one if there is none.
-func (t *trial) ledger(session, agent string) *ledger {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l := t.ledgers[session]
+func (c *Checker) ledger(session, agent string) *ledger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.ledgers[session]
 	if l == nil {
 		l = &ledger{session: session, agent: agent, unsure: map[string]bool{}}
-		t.ledgers[session] = l
+		c.ledgers[session] = l
 	}
 	return l
 }
 
 // all returns all ledgers, by session.
-func (t *trial) all() []*ledger {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (c *Checker) all() []*ledger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var all []*ledger
-	for _, l := range t.ledgers {
+	for _, l := range c.ledgers {
 		all = append(all, l)
 	}
 	slices.SortFunc(all, func(a, b *ledger) int { return strings.Compare(a.session, b.session) })
@@ -82,9 +93,9 @@ func (l *ledger) isCreated() bool {
 }
 
 // waiting reports the sessions that are not finished.
-func (t *trial) waiting() string {
+func (c *Checker) waiting() string {
 	var out []string
-	for _, l := range t.all() {
+	for _, l := range c.all() {
 		l.mu.Lock()
 		if l.doing != "" {
 			out = append(out, l.session+" "+l.doing)

@@ -1,9 +1,8 @@
-//go:build unix
-
-package main
+package checker
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -23,37 +22,48 @@ type audited struct {
 }
 
 // audit checks sessions while things are broken, until stop is closed.
-func (t *trial) audit(stop <-chan struct{}) {
-	r := t.random("audit", 0)
+func (c *Checker) audit(stop <-chan struct{}) {
+	r := c.random("audit", 0)
 	for {
 		select {
 		case <-stop:
 			return
 		default:
 		}
-		if !t.sleep(100 * time.Millisecond) {
+		if !c.Sleep(100 * time.Millisecond) {
 			return
 		}
-		all := t.all()
-		if len(all) == 0 {
-			continue
-		}
-		l := all[r.IntN(len(all))]
-		err := t.auditSession(r, l)
-		if err != nil {
-			t.note("an answer that was wrong for a moment", "%s: %v", l.session, err)
-		}
-		for again := 1; err != nil; again++ {
-			if again > moment { // a read after another node's is no loss, and a loss stays
-				t.broken(l, fmt.Errorf("in an audit: %w", err))
-				return
-			}
-			if !t.sleep(time.Second) {
-				return
-			}
-			err = t.auditSession(r, l)
+		if all := c.all(); len(all) > 0 && !c.look(r, all[r.IntN(len(all))]) {
+			return
 		}
 	}
+}
+
+// Audit looks at every session as it is now: what was acknowledged is there, once and in its
+// order, what was read before is still the beginning, and the state is the fold. It returns the
+// first promise that was not held.
+func (c *Checker) Audit() error {
+	c.each(func(i int, l *ledger) { c.look(c.random("audit of "+l.session, i), l) })
+	return context.Cause(c.ctx)
+}
+
+// look checks a session, and reports whether all was well.
+func (c *Checker) look(r *rand.Rand, l *ledger) bool {
+	err := c.auditSession(r, l)
+	if err != nil {
+		c.Note("an answer that was wrong for a moment", "%s: %v", l.session, err)
+	}
+	for again := 1; err != nil; again++ {
+		if again > moment { // a read after another node's is no loss, and a loss stays
+			c.broken(l, fmt.Errorf("in an audit: %w", err))
+			return false
+		}
+		if !c.Sleep(time.Second) {
+			return false
+		}
+		err = c.auditSession(r, l)
+	}
+	return true
 }
 
 // moment is how often a session may be wrong in a row, a second after the other.
@@ -61,14 +71,14 @@ const moment = 10
 
 // auditSession compares what one node says of a session, and the state that
 // another one says, with what had been promised before.
-func (t *trial) auditSession(r *rand.Rand, l *ledger) error {
+func (c *Checker) auditSession(r *rand.Rand, l *ledger) error {
 	l.mu.Lock()
 	before, created, last := l.promised(), l.created, l.audited
 	l.mu.Unlock()
-	power := t.power.Load()
-	raw, err := t.get(t.anyNode(r), "/sessions/"+l.session+"/records?dead=1")
+	power := c.power.Load()
+	raw, err := c.get(c.anyNode(r), "/sessions/"+l.session+"/records?dead=1")
 	switch {
-	case power != t.power.Load(), t.unsure(err), deployment.Code(err) == api.CodeNotFound && !created:
+	case power != c.power.Load(), c.unsure(err), deployment.Code(err) == api.CodeNotFound && !created:
 		return nil
 	case err != nil:
 		return fmt.Errorf("records: %w", err)
@@ -81,14 +91,7 @@ func (t *trial) auditSession(r *rand.Rand, l *ledger) error {
 		return fmt.Errorf("records: %w", err)
 	}
 	if before.Written != nil { // meanwhile it has gone on
-		l.mu.Lock()
-		before.Written = l.promised().Written
-		for _, done := range l.acks {
-			for _, text := range done.Texts {
-				before.Written[text] = true
-			}
-		}
-		l.mu.Unlock()
+		before.Written = l.written()
 	}
 	if err := before.Hold(records); err != nil {
 		return err
@@ -108,12 +111,16 @@ func (t *trial) auditSession(r *rand.Rand, l *ledger) error {
 	if len(seen) > len(last.records) || last.power != power {
 		l.update(func() { l.audited = audited{power, seen} })
 	}
-	state, err := t.get(t.anyNode(r), fmt.Sprintf("/sessions/%s/state?at=%d", l.session, head))
+	at := c.node(r.Int())
+	state, err := c.get(at.Clients, fmt.Sprintf("/sessions/%s/state?at=%d", l.session, head))
 	switch {
-	case power != t.power.Load(), t.unsure(err):
+	case power != c.power.Load(), c.unsure(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("state at %d: %w", head, err)
+	}
+	if at.Earlier {
+		return evidence.KnownState(state, projector.Fold(records...))
 	}
 	return evidence.SameState(state, projector.Fold(records...))
 }

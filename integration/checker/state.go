@@ -1,6 +1,4 @@
-//go:build unix
-
-package main
+package checker
 
 import (
 	"encoding/json"
@@ -14,16 +12,16 @@ import (
 
 // rightEnd checks that an agent's session has ended like one that was left
 // alone. l.mu is held.
-func (t *trial) rightEnd(l *ledger, tree *projector.Tree) error {
+func (c *Checker) rightEnd(l *ledger, tree *projector.Tree) error {
 	if len(tree.Parked) > 0 {
 		return evidence.Wrong([]uint64{tree.Parked[0].Sequence}, "a record can't be folded: %+v", tree.Parked[0])
 	}
-	want, ok := t.calm[l.agent]
+	want, ok := c.calm[l.agent]
 	if !ok || strings.HasPrefix(l.session, "calm-") {
 		return nil
 	}
-	if tree.Error != nil && tree.Error.Code == agentloop.CodePoisoned && t.deaths.Load() >= agentloop.MaxFruitlessClaims {
-		t.note("a run that was given up since its nodes died", "%s", l.session)
+	if tree.Error != nil && tree.Error.Code == agentloop.CodePoisoned && c.deaths.Load() >= agentloop.MaxFruitlessClaims {
+		c.Note("a run that was given up since its nodes died", "%s", l.session)
 		return nil
 	}
 	if tree.Status == projector.SessionFailed {

@@ -1,6 +1,4 @@
-//go:build unix
-
-package main
+package checker
 
 import (
 	"context"
@@ -19,51 +17,48 @@ import (
 // user starts sessions of agents, one after the other, and answers what they
 // ask.
 type user struct {
-	t    *trial
+	c    *Checker
 	rand *rand.Rand
 	slot int
 }
 
-func (t *trial) newUser(slot int) *user { return &user{t, t.random("user", slot), slot} }
+func (c *Checker) newUser(slot int) *user { return &user{c, c.random("user", slot), slot} }
 
 // use plays sessions until the load ends.
 func (u *user) use() {
-	for n := 0; u.t.settled.Err() == nil; n++ {
-		agent := agentWalker
-		if u.rand.IntN(3) == 0 {
-			agent = agentBoss
-		}
+	for n := 0; u.c.settled.Err() == nil; n++ {
+		agent := u.c.Agents[u.rand.IntN(len(u.c.Agents))]
 		u.play(fmt.Sprintf("%s-%d-%d", agent, u.slot, n), agent)
 	}
 }
 
 // play starts a session and stays with it until it has ended.
 func (u *user) play(session, agent string) {
-	l := u.t.ledger(session, agent)
+	l := u.c.ledger(session, agent)
 	l.does("is to be started")
 	defer l.does("")
-	stop := u.t.follow(l, 1)
+	stop := u.c.follow(l, 1)
 	defer stop()
 	if !u.ask(l, "start", func(c *client.Client) (api.Started, error) {
-		return c.Start(u.t.ctx, client.StartRequest{SessionID: session, AgentType: agent, Messages: client.Text("Go.")})
+		return c.Start(u.c.ctx, client.StartRequest{SessionID: session, AgentType: agent, Messages: client.Text("Go.")})
 	}, nil, api.CodeAlreadyCompleted, api.CodeAlreadyRunning) {
 		return
 	}
 	l.update(func() { l.created = true })
 	interrupt := time.Duration(0)
 	if u.slot > 0 && u.rand.IntN(8) == 0 {
-		interrupt = time.Duration(1 + u.rand.Int64N(int64(60*u.t.tools.delay)))
+		interrupt = time.Duration(1 + u.rand.Int64N(int64(60*u.c.tools.delay)))
 	}
-	for began := time.Now(); u.t.sleep(100*time.Millisecond + time.Duration(u.rand.Int64N(int64(200*time.Millisecond)))); {
+	for began := time.Now(); u.c.Sleep(100*time.Millisecond + time.Duration(u.rand.Int64N(int64(200*time.Millisecond)))); {
 		if interrupt > 0 && time.Since(began) > interrupt {
 			interrupt = 0
 			l.update(func() { l.stopped = true })
-			_ = u.t.anyNode(u.rand).Interrupt(u.t.ctx, session, "") // whether it stops is seen below
+			_ = u.c.anyNode(u.rand).Interrupt(u.c.ctx, session, "") // whether it stops is seen below
 		}
-		now, err := u.t.anyNode(u.rand).Status(u.t.ctx, session)
+		now, err := u.c.anyNode(u.rand).Status(u.c.ctx, session)
 		if err != nil {
-			if !u.t.unsure(err) && deployment.Code(err) == api.CodeNotFound {
-				u.t.note("a session that is there is not found", "%s: %v", session, err)
+			if !u.c.unsure(err) && deployment.Code(err) == api.CodeNotFound {
+				u.c.Note("a session that is there is not found", "%s: %v", session, err)
 			}
 			continue
 		}
@@ -84,7 +79,7 @@ func (u *user) play(session, agent string) {
 			l.update(func() { l.ended = true })
 			return
 		default:
-			u.t.violate(session, nil, "it is %s", now.Status)
+			u.c.Violate(session, nil, "it is %s", now.Status)
 			return
 		}
 	}
@@ -92,7 +87,7 @@ func (u *user) play(session, agent string) {
 
 // answer answers what the session waits for, and has it continue.
 func (u *user) answer(l *ledger) bool {
-	now, err := u.t.anyNode(u.rand).Session(u.t.ctx, l.session)
+	now, err := u.c.anyNode(u.rand).Session(u.c.ctx, l.session)
 	if err != nil {
 		return true
 	}
@@ -103,7 +98,7 @@ func (u *user) answer(l *ledger) bool {
 		}
 		accepted := func() { l.accepted = append(l.accepted, call.ToolCallID) }
 		ok := u.ask(l, "submit", func(c *client.Client) (api.Started, error) {
-			_, err := c.SubmitToolResult(u.t.ctx, answer)
+			_, err := c.SubmitToolResult(u.c.ctx, answer)
 			return api.Started{}, err
 		}, accepted, api.CodeNotFound)
 		if !ok {
@@ -117,7 +112,7 @@ func (u *user) answer(l *ledger) bool {
 // resume has a session continue. Whether it does is seen later.
 func (u *user) resume(l *ledger) {
 	u.ask(l, "resume", func(c *client.Client) (api.Started, error) {
-		return c.Resume(u.t.ctx, client.ResumeRequest{SessionID: l.session})
+		return c.Resume(u.c.ctx, client.ResumeRequest{SessionID: l.session})
 	}, nil, api.CodeAlreadyCompleted, api.CodeAlreadyRunning)
 }
 
@@ -125,8 +120,8 @@ func (u *user) resume(l *ledger) {
 // codes. Only of an answer it notes the run and calls done, if any. Other refusals are
 // violations; then, or if the trial ends, it reports false.
 func (u *user) ask(l *ledger, what string, request func(*client.Client) (api.Started, error), done func(), codes ...api.Code) bool {
-	for u.t.ctx.Err() == nil {
-		began, err := request(u.t.anyNode(u.rand))
+	for u.c.ctx.Err() == nil {
+		began, err := request(u.c.anyNode(u.rand))
 		code := deployment.Code(err)
 		switch {
 		case err == nil:
@@ -141,23 +136,23 @@ func (u *user) ask(l *ledger, what string, request func(*client.Client) (api.Sta
 			return true
 		case slices.Contains(codes, code):
 			if done != nil {
-				u.t.note("a call that waits is not found", "%s: %v", l.session, err)
+				u.c.Note("a call that waits is not found", "%s: %v", l.session, err)
 			}
 			return true
 		case code == api.CodeNotFound:
-			u.t.note("a session that is there is not found", "%s of %s: %v", what, l.session, err)
-		case !u.t.unsure(err):
-			u.t.violate(l.session, nil, "%s is answered %v", what, err)
+			u.c.Note("a session that is there is not found", "%s of %s: %v", what, l.session, err)
+		case !u.c.unsure(err):
+			u.c.Violate(l.session, nil, "%s is answered %v", what, err)
 			return false
 		}
-		u.t.sleep(50*time.Millisecond + time.Duration(u.rand.Int64N(int64(200*time.Millisecond))))
+		u.c.Sleep(50*time.Millisecond + time.Duration(u.rand.Int64N(int64(200*time.Millisecond))))
 	}
 	return false
 }
 
 // outcome returns what must not depend on what was broken.
-func (t *trial) outcome(session string) (string, error) {
-	raw, err := t.members()[0].say("/sessions/" + session + "/state")
+func (c *Checker) outcome(session string) (string, error) {
+	raw, err := c.say(c.node(0), "/sessions/"+session+"/state")
 	var at struct{ State map[string]any }
 	if err == nil {
 		err = json.Unmarshal(raw, &at)
@@ -165,5 +160,5 @@ func (t *trial) outcome(session string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the state of %s: %w", session, err)
 	}
-	return outcomeOf(at.State), context.Cause(t.ctx)
+	return outcomeOf(at.State), context.Cause(c.ctx)
 }

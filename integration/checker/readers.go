@@ -1,6 +1,4 @@
-//go:build unix
-
-package main
+package checker
 
 import (
 	"context"
@@ -25,7 +23,7 @@ const idleWithin = 40 * time.Second
 // reader is an SSE client: when its connection breaks it goes to another node
 // with the last id that it has seen.
 type reader struct {
-	t    *trial
+	c    *Checker
 	l    *ledger
 	rand *rand.Rand
 	at   int // node
@@ -40,10 +38,10 @@ type reader struct {
 
 // follow attaches readers. What it returns waits until they have got all that
 // there is of the session, which has come to its end.
-func (t *trial) follow(l *ledger, count int) (stop func()) {
+func (c *Checker) follow(l *ledger, count int) (stop func()) {
 	var readers []*reader
 	for i := range count {
-		r := &reader{t: t, l: l, rand: t.random("reader "+l.session, i), done: make(chan struct{})}
+		r := &reader{c: c, l: l, rand: c.random("reader "+l.session, i), done: make(chan struct{})}
 		r.at = r.rand.Int()
 		readers = append(readers, r)
 		go r.follow()
@@ -52,7 +50,7 @@ func (t *trial) follow(l *ledger, count int) (stop func()) {
 	return func() {
 		end := uint64(0)
 		if l.agent == "" && !l.isEnded() {
-			end = t.lastChunk(l)
+			end = c.lastChunk(l)
 		}
 		for _, r := range readers {
 			r.endAt(end)
@@ -68,10 +66,10 @@ func (l *ledger) isEnded() bool {
 }
 
 // lastChunk returns the sequence of the session's last chunk.
-func (t *trial) lastChunk(l *ledger) uint64 {
-	for i := 0; t.ctx.Err() == nil; i++ {
+func (c *Checker) lastChunk(l *ledger) uint64 {
+	for i := 0; c.ctx.Err() == nil; i++ {
 		last, err := uint64(1), error(nil)
-		for r, e := range t.member(i).API.Records(t.ctx, l.session, client.RecordRange{Dead: true}) {
+		for r, e := range c.node(i).API.Records(c.ctx, l.session, client.RecordRange{Dead: true}) {
 			if err = e; err == nil && r.Kind == eventlog.KindChunk {
 				last = r.Sequence
 			}
@@ -82,7 +80,7 @@ func (t *trial) lastChunk(l *ledger) uint64 {
 		if deployment.Code(err) == api.CodeNotFound && !l.isCreated() {
 			return 0
 		}
-		t.sleep(100 * time.Millisecond)
+		c.Sleep(100 * time.Millisecond)
 	}
 	return 0
 }
@@ -104,10 +102,10 @@ func (r *reader) come() bool {
 
 func (r *reader) follow() {
 	defer close(r.done)
-	for r.t.ctx.Err() == nil {
-		ctx, cancel := context.WithCancel(r.t.ctx)
+	for r.c.ctx.Err() == nil {
+		ctx, cancel := context.WithCancel(r.c.ctx)
 		r.mu.Lock()
-		if power := r.t.power.Load(); power != r.power { // live readers may have seen more than was synced
+		if power := r.c.power.Load(); power != r.power { // live readers may have seen more than was synced
 			r.power, r.Reader = power, evidence.Reader{}
 		}
 		come := r.come()
@@ -121,7 +119,7 @@ func (r *reader) follow() {
 			return
 		}
 		r.at = r.rand.Int()
-		r.t.sleep(10*time.Millisecond + time.Duration(r.rand.Int64N(int64(150*time.Millisecond))))
+		r.c.Sleep(10*time.Millisecond + time.Duration(r.rand.Int64N(int64(150*time.Millisecond))))
 	}
 }
 
@@ -133,20 +131,20 @@ func (r *reader) last() uint64 {
 
 // connect reads one connection to its end.
 func (r *reader) connect(ctx context.Context) {
-	created, at := r.l.isCreated(), r.t.member(r.at)
-	err := deployment.Read(ctx, at.api, r.l.session, r.last(), idleWithin, r.event)
+	created, at := r.l.isCreated(), r.c.node(r.at)
+	err := deployment.Read(ctx, at.Clients, r.l.session, r.last(), idleWithin, r.event)
 	switch status := deployment.Status(err); {
 	case status == 0, status >= 500:
 	case status == http.StatusNotFound:
-		if created && r.power == r.t.power.Load() {
-			r.t.note("a stream that is there is not found", "%s by %s", r.l.session, at.Name)
+		if created && r.power == r.c.power.Load() {
+			r.c.Note("a stream that is there is not found", "%s by %s", r.l.session, at.Name)
 		}
 	case status == http.StatusRequestedRangeNotSatisfiable:
-		if r.power == r.t.power.Load() {
-			r.t.note("a cursor is ahead of another node", "%s at %d by %s", r.l.session, r.last(), at.Name)
+		if r.power == r.c.power.Load() {
+			r.c.Note("a cursor is ahead of another node", "%s at %d by %s", r.l.session, r.last(), at.Name)
 		}
 	default:
-		r.t.violate(r.l.session, nil, "GET /sse after %d is answered %v", r.last(), err)
+		r.c.Violate(r.l.session, nil, "GET /sse after %d is answered %v", r.last(), err)
 	}
 }
 
@@ -157,7 +155,7 @@ func (r *reader) event(e remotehttp.RawEvent) bool {
 	come := r.come()
 	r.mu.Unlock()
 	if err != nil {
-		r.t.broken(r.l, fmt.Errorf("by %s: %w", r.t.member(r.at).Name, err))
+		r.c.broken(r.l, fmt.Errorf("by %s: %w", r.c.node(r.at).Name, err))
 	}
 	return last || come
 }

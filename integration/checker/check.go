@@ -1,12 +1,9 @@
-//go:build unix
-
-package main
+package checker
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"fmt"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -20,67 +17,39 @@ import (
 // checkers is how many sessions are checked at once.
 const checkers = 4
 
-// check holds all that was promised against what every node says, when all is
-// idle.
-func (t *trial) check() error {
-	all := t.all()
+// Check holds all that was promised against what every node says, when all is idle. It
+// returns the first promise that was not held.
+func (c *Checker) Check() error {
+	all := c.all()
 	deployment.Say("checking %d sessions", len(all))
-	var group sync.WaitGroup
 	var mu sync.Mutex
 	var total figures
-	todo := make(chan *ledger)
-	for range checkers {
-		group.Go(func() {
-			for l := range todo {
-				f, err := t.checkSession(l)
-				if err != nil {
-					t.broken(l, err)
-				}
-				mu.Lock()
-				total.add(f)
-				mu.Unlock()
-			}
-		})
-	}
-	for _, l := range all {
-		if t.ctx.Err() != nil {
-			break
+	c.each(func(_ int, l *ledger) {
+		f, err := c.checkSession(l)
+		if err != nil {
+			c.broken(l, err)
 		}
-		todo <- l
+		mu.Lock()
+		defer mu.Unlock()
+		total.add(f)
+	})
+	if c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
 	}
-	close(todo)
-	group.Wait()
-	if text := t.confessions(); text != "" {
-		t.violate("", nil, "%s", text)
-	}
-	if t.ctx.Err() == nil {
-		t.verify()
-	}
-	if t.ctx.Err() != nil {
-		return nil
-	}
-	calls, runs := t.tools.count()
+	calls, runs := c.tools.count()
 	deployment.Say("%d sessions, %d records, %d of them truncated; %d appends and %d runs acknowledged; %d claims; %d tool calls made %d times; readers got %d chunks",
 		len(all), total.records, total.struck, total.acks, total.runs, total.claims, calls, runs, total.shown)
-	deployment.Say("noted: %s", t.noted())
+	deployment.Say("noted: %s", c.noted())
 	return nil
 }
 
-// verify has helixd verify the streams; with one node, which it stops, also
-// its files.
-func (t *trial) verify() {
-	n := t.members()[0]
-	what := []string{"verify", "--nats", fmt.Sprintf("nats://%s:%s@%s", natsUser, natsPassword, n.NATS.Address)}
-	if n.NATS == (deployment.Server{}) {
-		if err := n.interrupt(); err != nil {
-			t.violate("", nil, "%v", err)
-			return
-		}
-		what = []string{"verify", "--data-dir", n.data}
-	}
-	if out, err := exec.CommandContext(t.ctx, t.binaries.Helixd, what...).CombinedOutput(); err != nil {
-		t.violate("", nil, "helixd verify: %v: %s", err, out)
-	}
+// each calls f for every session, some at a time, until a promise is broken.
+func (c *Checker) each(f func(i int, l *ledger)) {
+	all := c.all()
+	_ = deployment.Each(len(all), checkers, func(i int) error {
+		f(i, all[i])
+		return c.ctx.Err()
+	})
 }
 
 // figures are what was checked.
@@ -95,19 +64,11 @@ func (f *figures) add(g figures) {
 	f.shown += g.shown
 }
 
-func (t *trial) broken(l *ledger, err error) {
-	var sequences []uint64
-	if p, ok := errors.AsType[*evidence.Problem](err); ok {
-		sequences = p.Sequences
-	}
-	t.violate(l.session, sequences, "%v", err)
-}
-
 // checkSession checks one session idle on all nodes.
-func (t *trial) checkSession(l *ledger) (f figures, err error) {
+func (c *Checker) checkSession(l *ledger) (f figures, err error) {
 	var raw, lines []byte
-	for i, n := range t.members() {
-		got, err := n.say("/sessions/" + l.session + "/records?dead=1")
+	for i, n := range c.Nodes() {
+		got, err := c.say(n, "/sessions/"+l.session+"/records?dead=1")
 		if deployment.Code(err) == api.CodeNotFound && !l.isCreated() {
 			return f, nil
 		}
@@ -130,8 +91,8 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 		return f, err
 	}
 	tree := projector.Fold(records...)
-	for _, n := range t.members() {
-		state, err := n.say("/sessions/" + l.session + "/state")
+	for _, n := range c.Nodes() {
+		state, err := c.say(n, "/sessions/"+l.session+"/state")
 		if err != nil {
 			return f, fmt.Errorf("state of %s: %w", n.Name, err)
 		}
@@ -139,10 +100,10 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 			return f, fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
-	if err := t.rightEnd(l, tree); err != nil {
+	if err := c.rightEnd(l, tree); err != nil {
 		return f, err
 	}
-	if err := t.tools.again(records); err != nil {
+	if err := c.tools.again(records); err != nil {
 		return f, err
 	}
 	f = figures{records: len(records), acks: len(l.acks), runs: len(l.runs)}
@@ -169,9 +130,9 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 
 // say asks a node idle. Only one that is busy with something else may need
 // more than one try.
-func (n *node) say(path string) (raw []byte, err error) {
+func (c *Checker) say(n Node, path string) (raw []byte, err error) {
 	for range 5 {
-		if raw, err = n.t.get(n.API, path); !n.t.unsure(err) || !n.t.sleep(time.Second) {
+		if raw, err = c.get(n.API, path); !c.unsure(err) || !c.Sleep(time.Second) {
 			break
 		}
 	}

@@ -1,8 +1,7 @@
-//go:build unix
-
-package main
+package checker
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +28,7 @@ const (
 // producer appends chunks to a session from outside, and continues until it knows the
 // result of each append.
 type producer struct {
-	t    *trial
+	c    *Checker
 	l    *ledger
 	rand *rand.Rand
 	name string
@@ -40,25 +39,25 @@ type producer struct {
 
 // produce is the life of a session of outside producers: one or two of them,
 // and readers.
-func (t *trial) produce(i int) {
-	l := t.ledger(fmt.Sprintf("producer-%d", i), "")
+func (c *Checker) produce(i int) {
+	l := c.ledger(fmt.Sprintf("producer-%d", i), "")
 	l.does("is being written")
-	stop := t.follow(l, 1+i%2)
+	stop := c.follow(l, 1+i%2)
 	var producers sync.WaitGroup
 	alone := i%5 != 0
 	for j := range 2 {
 		if j == 1 && alone {
 			break
 		}
-		p := &producer{t: t, l: l, rand: t.random("producer", 2*i+j), name: fmt.Sprintf("%d.%d", i, j)}
-		if alone && t.disks.image == "" { // a head that was read is no promise: the power may fail
+		p := &producer{c: c, l: l, rand: c.random("producer", 2*i+j), name: fmt.Sprintf("%d.%d", i, j)}
+		if alone && !c.PowerFails { // a head that was read is no promise: the power may fail
 			p.how = p.rand.IntN(3)
 		}
 		producers.Go(p.produce)
 	}
 	producers.Wait()
 	if i%3 == 0 {
-		p := &producer{t: t, l: l, rand: t.random("end", i), name: fmt.Sprintf("%d.end", i)}
+		p := &producer{c: c, l: l, rand: c.random("end", i), name: fmt.Sprintf("%d.end", i)}
 		p.end()
 	}
 	l.does("is read to its end")
@@ -68,9 +67,9 @@ func (t *trial) produce(i int) {
 
 // produce appends until the load ends.
 func (p *producer) produce() {
-	pause := max(80*time.Millisecond, time.Duration(p.t.sessions/2)*8*time.Millisecond)
-	for p.t.settled.Err() == nil && p.append() {
-		_ = deployment.Sleep(p.t.settled, pause/2+time.Duration(p.rand.Int64N(int64(pause))))
+	pause := cmp.Or(p.c.Pause, max(80*time.Millisecond, time.Duration(p.c.Sessions/2)*8*time.Millisecond))
+	for p.c.settled.Err() == nil && p.append() {
+		_ = deployment.Sleep(p.c.settled, pause/2+time.Duration(p.rand.Int64N(int64(pause))))
 	}
 }
 
@@ -101,15 +100,15 @@ func (p *producer) append() bool {
 	})
 	unsure := false
 	for {
-		done, err := p.t.anyNode(p.rand).AppendChunks(p.t.ctx, p.l.session, chunks, o)
+		done, err := p.c.anyNode(p.rand).AppendChunks(p.c.ctx, p.l.session, chunks, o)
 		switch {
-		case p.t.ctx.Err() != nil:
+		case p.c.ctx.Err() != nil:
 			return false
-		case p.t.unsure(err):
+		case p.c.unsure(err):
 			unsure = true
 		case err == nil:
 			if done.Count != len(texts) || done.LastSequence-done.FirstSequence != uint64(len(texts)-1) {
-				p.t.violate(p.l.session, nil, "%d chunks were appended, and the answer is %+v", len(texts), done)
+				p.c.Violate(p.l.session, nil, "%d chunks were appended, and the answer is %+v", len(texts), done)
 				return false
 			}
 			p.done(evidence.Ack{First: done.FirstSequence, Last: done.LastSequence, Texts: texts})
@@ -117,10 +116,10 @@ func (p *producer) append() bool {
 		case p.how == byExpected && unsure && deployment.Code(err) == api.CodeSequenceConflict:
 			return p.find(texts, headOf(err))
 		default:
-			p.t.violate(p.l.session, []uint64{p.head}, "the only producer appended after %d and was answered %v", p.head, err)
+			p.c.Violate(p.l.session, []uint64{p.head}, "the only producer appended after %d and was answered %v", p.head, err)
 			return false
 		}
-		if !p.t.sleep(20*time.Millisecond + time.Duration(p.rand.Int64N(int64(300*time.Millisecond)))) {
+		if !p.c.Sleep(20*time.Millisecond + time.Duration(p.rand.Int64N(int64(300*time.Millisecond)))) {
 			return false
 		}
 	}
@@ -140,44 +139,44 @@ func (p *producer) done(a evidence.Ack) {
 // find looks for an append of which the answer was lost, and after which the
 // session has gone on to head: nobody else writes there, so it is that append.
 func (p *producer) find(texts []string, head uint64) bool {
-	for p.t.ctx.Err() == nil {
+	for p.c.ctx.Err() == nil {
 		path := fmt.Sprintf("/sessions/%s/records?from=%d&to=%d&dead=1", p.l.session, p.head, head)
-		raw, err := p.t.get(p.t.anyNode(p.rand), path)
+		raw, err := p.c.get(p.c.anyNode(p.rand), path)
 		if err == nil {
 			records, err := evidence.Parse(raw)
 			if err != nil || len(records) != len(texts) || evidence.TextOf(records[0]) != texts[0] {
-				p.t.violate(p.l.session, []uint64{p.head, head}, "the session has gone on by itself: %.500s", raw)
+				p.c.Violate(p.l.session, []uint64{p.head, head}, "the session has gone on by itself: %.500s", raw)
 				return false
 			}
 			p.done(evidence.Ack{First: records[0].Sequence, Last: records[len(records)-1].Sequence, Texts: texts})
 			return true
 		}
-		code, unsure := deployment.Code(err), p.t.unsure(err)
+		code, unsure := deployment.Code(err), p.c.unsure(err)
 		if !unsure && code != api.CodeCursorAhead && code != api.CodeNotFound {
-			p.t.violate(p.l.session, []uint64{p.head, head}, "a read of what a conflict tells of is answered %v", err)
+			p.c.Violate(p.l.session, []uint64{p.head, head}, "a read of what a conflict tells of is answered %v", err)
 			return false
 		}
 		if !unsure {
-			p.t.note("a read that lacks what another node has told of", "%s: %v", path, err)
+			p.c.Note("a read that lacks what another node has told of", "%s: %v", path, err)
 		}
-		p.t.sleep(100 * time.Millisecond)
+		p.c.Sleep(100 * time.Millisecond)
 	}
 	return false
 }
 
 // end ends the session's stream.
 func (p *producer) end() {
-	for p.t.ctx.Err() == nil {
-		_, err := p.t.anyNode(p.rand).End(p.t.ctx, p.l.session, json.RawMessage(strconv.Quote(p.name)), client.AppendOptions{IdempotencyKey: p.name})
+	for p.c.ctx.Err() == nil {
+		_, err := p.c.anyNode(p.rand).End(p.c.ctx, p.l.session, json.RawMessage(strconv.Quote(p.name)), client.AppendOptions{IdempotencyKey: p.name})
 		if err == nil {
 			p.l.update(func() { p.l.ended = true })
 			return
 		}
-		if !p.t.unsure(err) {
-			p.t.violate(p.l.session, nil, "the end of the stream is answered %v", err)
+		if !p.c.unsure(err) {
+			p.c.Violate(p.l.session, nil, "the end of the stream is answered %v", err)
 			return
 		}
-		p.t.sleep(100 * time.Millisecond)
+		p.c.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -1,13 +1,10 @@
-//go:build unix
-
-package main
+package checker
 
 import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +23,7 @@ const (
 // tools are the HTTP tools that agents call.
 type tools struct {
 	*deployment.Service
-	t     *trial
+	c     *Checker
 	delay time.Duration // between two pieces of what a model says
 
 	mu   sync.Mutex
@@ -35,10 +32,10 @@ type tools struct {
 	runs int
 }
 
-func startTools(t *trial) (s *tools, err error) {
-	s = &tools{t: t, keys: map[string]string{}, last: map[string]time.Time{}}
+func startTools(c *Checker) (s *tools, err error) {
+	s = &tools{c: c, keys: map[string]string{}, last: map[string]time.Time{}}
 	// All sessions together say about 600 pieces a second.
-	s.delay = max(15*time.Millisecond, time.Duration(t.sessions/2)*1500*time.Microsecond)
+	s.delay = max(15*time.Millisecond, time.Duration(c.Sessions/2)*1500*time.Microsecond)
 	s.Service, err = deployment.Serve(s)
 	return s, err
 }
@@ -62,7 +59,7 @@ func (s *tools) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.runs++
 	s.mu.Unlock()
 	if known && old != key {
-		s.t.violate(call.SessionID, nil, "call %s is made with the idempotency key %q and then with %q", call.ToolCallID, old, key)
+		s.c.Violate(call.SessionID, nil, "call %s is made with the idempotency key %q and then with %q", call.ToolCallID, old, key)
 	}
 	h := fnv.New32a()
 	fmt.Fprint(h, name)
@@ -76,7 +73,7 @@ func (s *tools) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // again returns an error if a call was begun again after its result was recorded.
 // Where a node can continue that the others take for dead, it may be.
 func (s *tools) again(records []eventlog.Record) error {
-	if s.t.nodes > 1 || len(s.t.story) > 0 || slices.Contains(s.t.faults, kindFreeze) {
+	if !s.c.Once {
 		return nil
 	}
 	s.mu.Lock()
@@ -101,8 +98,9 @@ func (s *tools) count() (calls, runs int) {
 	return len(s.keys), s.runs
 }
 
-// agents is the agents' part of the configuration.
-func (s *tools) agents() string {
+// Config is the agents' part of a node's configuration.
+func (c *Checker) Config() string {
+	s := c.tools
 	return fmt.Sprintf(`
 agents:
   walker:

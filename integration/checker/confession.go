@@ -1,0 +1,22 @@
+package checker
+
+import (
+	"bytes"
+	"os"
+)
+
+// bad are words that no node may ever say, whatever is broken: they tell of a
+// panic, or of files that are damaged.
+var bad = []string{"panic: ", "fatal error: ", "handler panicked", "DATA RACE", "corrupt input"}
+
+// Confession returns what a node's log, a file, says of what must never be; empty: nothing.
+func Confession(log string) string {
+	raw, _ := os.ReadFile(log)
+	for _, word := range bad {
+		if i := bytes.Index(raw, []byte(word)); i >= 0 {
+			from := bytes.LastIndexByte(raw[:i], '\n') + 1
+			return string(raw[from:min(len(raw), i+2000)])
+		}
+	}
+	return ""
+}
