@@ -46,6 +46,8 @@ type options struct {
 	scale   float64
 	faults  bool
 	root    string
+	config  string
+	listen  string
 }
 
 func main() {
@@ -55,7 +57,12 @@ func main() {
 	flag.Float64Var(&o.scale, "scale", 10, "by how much the durations of the rules are divided")
 	flag.BoolVar(&o.faults, "faults", true, "break things afterwards")
 	flag.StringVar(&o.root, "root", "../..", "the repository")
+	flag.StringVar(&o.config, "config.file", "", "a prometheus.yml: break nothing, and do what it says, as a small Prometheus")
+	flag.StringVar(&o.listen, "web.listen-address", "127.0.0.1:9090", "with -config.file, where alerts are shown")
 	flag.Parse()
+	if o.config != "" {
+		os.Exit(o.Main("alerts", 24*time.Hour, func(ctx context.Context, dir string) error { return serve(ctx, o, dir) }))
+	}
 	if o.Short {
 		o.healthy, o.scale = 30*time.Second, 20
 	}
@@ -75,7 +82,7 @@ func run(ctx context.Context, o options, dir string) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m, err := newMonitor(ctx, dir, filepath.Join(o.root, rulesFile), o.scale)
+	m, err := newMonitor(ctx, dir, o.scale, filepath.Join(o.root, rulesFile))
 	if err != nil {
 		cancel()
 		return err

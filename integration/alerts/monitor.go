@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,13 +49,14 @@ type alert struct{ job, name string }
 // target is a node that is scraped.
 type target struct {
 	job, instance, url string
+	client             *http.Client // that sends what the target asks for; nil: it asks for nothing
 	// made, if set, are the samples of a target without a process, in Prometheus' text format.
 	made func() string
 	seen map[string]labels.Labels // the series of the last scrape
 }
 
-// newMonitor evaluates the rules of a file. All durations of the rules are divided by scale.
-func newMonitor(ctx context.Context, dir, file string, scale float64) (*monitor, error) {
+// newMonitor evaluates the rules of files. All durations of the rules are divided by scale.
+func newMonitor(ctx context.Context, dir string, scale float64, files ...string) (*monitor, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	db, err := tsdb.Open(filepath.Join(dir, "prometheus"), quiet, nil, tsdb.DefaultOptions(), nil)
 	if err != nil {
@@ -69,7 +71,7 @@ func newMonitor(ctx context.Context, dir, file string, scale float64) (*monitor,
 		QueryFunc: rules.EngineQueryFunc(engine, db), NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 		Context: ctx, AppendableV2: db, Queryable: db, Logger: quiet, GroupLoader: scaledLoader{language, scale}, Parser: language,
 	})
-	if err := m.manager.Update(interval, []string{file}, labels.EmptyLabels(), "", nil); err != nil {
+	if err := m.manager.Update(interval, files, labels.EmptyLabels(), "", nil); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	go m.manager.Run()
@@ -194,6 +196,23 @@ func (m *monitor) once(ctx context.Context, t *target) error {
 	return app.Commit()
 }
 
+// gone marks the series of a target that is not scraped any more.
+func (m *monitor) gone(t *target) {
+	app := m.db.Appender(context.Background())
+	defer app.Rollback() //nolint:errcheck // after Commit it does nothing
+	at := time.Now().UnixMilli()
+	up := labels.FromStrings(labels.MetricName, "up", "job", t.job, "instance", t.instance)
+	for _, of := range append(slices.Collect(maps.Values(t.seen)), up) {
+		if _, err := app.Append(0, of, at, math.Float64frombits(value.StaleNaN)); err != nil {
+			failed("the end of %s %s: %v", t.job, t.instance, err)
+			return
+		}
+	}
+	if err := app.Commit(); err != nil {
+		failed("the end of %s %s: %v", t.job, t.instance, err)
+	}
+}
+
 func (m *monitor) text(ctx context.Context, t *target) ([]byte, error) {
 	if t.made != nil {
 		return []byte(t.made()), nil
@@ -202,7 +221,7 @@ func (m *monitor) text(ctx context.Context, t *target) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := m.clients.Do(req)
+	resp, err := cmp.Or(t.client, m.clients).Do(req)
 	if err != nil {
 		return nil, err
 	}
