@@ -96,7 +96,13 @@ func completions(node *kong.Node, words []string, last string, named func(kind s
 			return plain(v.EnumSlice())
 		case v.Tag.Type == "path", v.Name == "file":
 			return plain(paths(last))
-		case v.Name == "session", v.Name == "agent":
+		case v.Name == "session", v.Tag.Type == "session":
+			ids := named("session", words)
+			for i, id := range ids {
+				ids[i] = source.Argument(id)
+			}
+			return plain(ids)
+		case v.Name == "agent":
 			return plain(named(v.Name, words))
 		}
 		return nil

@@ -19,7 +19,7 @@ func completed(t *testing.T, line string) []string {
 	require.NoError(t, err)
 	var out bytes.Buffer
 	complete(&out, k.Model, strings.Split(line, " "), func(kind string, _ []string) []string {
-		return map[string][]string{"session": {"s1", "s2", "needs quotes"}, "agent": {"weather"}}[kind]
+		return map[string][]string{"session": {"s1", "s2", "like-a-point@9", "needs quotes"}, "agent": {"weather"}}[kind]
 	})
 	var words []string
 	for row := range strings.Lines(out.String()) {
@@ -39,8 +39,9 @@ func TestCompletion(t *testing.T) {
 		"helixd memories ":                       {"list", "search", "save", "forget", "erase", "process"},
 		"helixd config s":                        {"schema"},
 		"helixd completion ":                     {"bash", "zsh", "fish"},
-		"helixd tail ":                           {"s1", "s2"},
+		"helixd tail ":                           {"s1", "s2", "like-a-point@9@"},
 		"helixd tail s1 ":                        nil,
+		"helixd erase l":                         {"like-a-point@9@"},
 		"helixd approve --call c s":              {"s1", "s2"},
 		"helixd sessions --agent ":               {"weather"},
 		"helixd run ":                            {"weather"},

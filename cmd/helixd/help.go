@@ -5,6 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog/version"
 )
 
@@ -87,7 +88,7 @@ var examples = map[string][]string{
 func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
 	k, err := kong.New(c, append([]kong.Option{
 		kong.Name("helixd"), kong.Description(description), kong.ExplicitGroups(groups),
-		kong.Vars{"version": "helixd " + version.Current()},
+		kong.Vars{"version": "helixd " + version.Current()}, source.Sessions,
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
 	}, more...)...)
 	if err != nil {

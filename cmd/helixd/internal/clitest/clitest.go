@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -39,7 +40,7 @@ import (
 // RunIn runs a command line in a process. C is the struct of the commands.
 func RunIn[C any](t *testing.T, p *flags.Process, args ...string) error {
 	t.Helper()
-	parser, err := kong.New(new(C))
+	parser, err := kong.New(new(C), source.Sessions)
 	require.NoError(t, err)
 	k, err := parser.Parse(args)
 	if err != nil {

@@ -48,20 +48,22 @@ func ParsePoint(text string) (p Point, err error) {
 }
 
 // PointOr is ParsePoint for a command that has a flag for the sequence, too. If the flag
-// is given, the text is the session's id, whatever it ends with.
+// is given, the text must be the session's id alone.
 func PointOr(text string, at *uint64) (Point, error) {
-	if at != nil {
-		return Point{Session: text, At: at}, nil
+	if at == nil {
+		return ParsePoint(text)
 	}
-	return ParsePoint(text)
+	id, err := ParseSession(text)
+	return Point{Session: id, At: at}, err
 }
 
 // StretchOr reads SESSION@A..B, of which both sequences may be left out, and SESSION@N, for
-// a command that has flags for the sequences, too. If one of them is given, the text is the
-// session's id, whatever it ends with.
+// a command that has flags for the sequences, too. If one of them is given, the text must be
+// the session's id alone.
 func StretchOr(text string, from uint64, to *uint64) (Stretch, error) {
 	if from != 0 || to != nil {
-		return Stretch{Session: text, From: from, To: to}, nil
+		id, err := ParseSession(text)
+		return Stretch{Session: id, From: from, To: to}, err
 	}
 	session, after, to, err := Between(text)
 	if after != nil {

@@ -16,12 +16,26 @@ func TestStretches(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, text)
 	}
-	got, err := StretchOr("s@4", 3, &n)
+	got, err := StretchOr("s@4@", 3, &n)
 	require.NoError(t, err)
-	require.Equal(t, Stretch{Session: "s@4", From: 3, To: &n}, got, "with the flags, an id is an id")
-	p, err := PointOr("s@4", &zero)
+	require.Equal(t, Stretch{Session: "s@4", From: 3, To: &n}, got)
+	p, err := PointOr("s@4@", &zero)
 	require.NoError(t, err)
 	require.Equal(t, Point{"s@4", &zero}, p)
+	_, err = StretchOr("s@4", 3, &n)
+	require.EqualError(t, err, "s@4 is a point of a session; give its id alone: s (or s@4@, if that is the id)")
+	_, err = PointOr("s@..4", &zero)
+	require.EqualError(t, err, "s@..4 is a point of a session; give its id alone: s (or s@..4@, if that is the id)")
 	_, err = StretchOr("s@1..99999999999999999999", 0, nil)
 	require.ErrorContains(t, err, "is no sequence")
+}
+
+// What a command says to type is read as that session.
+func TestArgument(t *testing.T) {
+	for _, id := range []string{"s", "s@9", "s@4..9", "s@", "s@9@", "a@b.c"} {
+		got, err := ParseSession(Argument(id))
+		require.NoError(t, err)
+		require.Equal(t, id, got)
+	}
+	require.Equal(t, "'it'\\''s@9@'", Argument("it's@9"))
 }

@@ -20,7 +20,7 @@ import (
 
 type appendCmd struct {
 	source.DaemonFlags
-	Session          string  `arg:"" help:"Session id; the first append creates the session."`
+	Session          string  `arg:"" type:"session" help:"Session id; the first append creates the session."`
 	File             string  `arg:"" optional:"" default:"-" help:"Chunks, one a line; - is the standard input."`
 	ExpectedSequence *uint64 `help:"Append only if the session's last sequence is this one; 0: only if it is new. Of the first batch."`
 	IdempotencyKey   string  `help:"Makes it safe to repeat the command: batches have this key followed by -1, -2, …, and the end has -end."`

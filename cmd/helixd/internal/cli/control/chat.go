@@ -19,7 +19,7 @@ import (
 type chatCmd struct {
 	watchFlags
 	Agent   string `arg:"" optional:"" help:"Agent type; a session that exists has one."`
-	Session string `help:"Id of the session: one that exists is shown and continued; without it, a new one is chosen." placeholder:"ID"`
+	Session string `type:"session" help:"Id of the session: one that exists is shown and continued; without it, a new one is chosen." placeholder:"ID"`
 	User    string `help:"Whose the session is."`
 }
 
@@ -63,7 +63,7 @@ func (c chatCmd) Run(p *flags.Process) error {
 	fmt.Fprintln(p.Stderr, "session", terminal.Printable(t.Session))
 	err = t.talk()
 	if errors.Is(err, io.EOF) {
-		fmt.Fprintf(p.Stderr, "\nContinue with helixd chat --session %s\n", terminal.Word(t.Session))
+		fmt.Fprintf(p.Stderr, "\nContinue with helixd chat --session %s\n", source.Argument(t.Session))
 		return nil
 	}
 	return err

@@ -17,7 +17,7 @@ import (
 // decideFlags are of the commands that answer a call that waits.
 type decideFlags struct {
 	followFlags
-	Session string `arg:"" help:"Session id."`
+	Session string `arg:"" type:"session" help:"Session id."`
 	Call    string `help:"Id of the tool call; it may be left out if one alone waits." placeholder:"ID"`
 	Resume  bool   `help:"Continue the run when no call waits any more." default:"true" negatable:""`
 }
@@ -91,7 +91,7 @@ func (f decideFlags) decide(p *flags.Process, done string, answer client.Submiss
 		words += fmt.Sprintf("; %s: %s", terminal.Count(left, "more call waits"), strings.Join(submitted.PendingToolCallIDs, ", "))
 		f.Follow = false
 	case !f.Resume:
-		words += "; helixd resume " + terminal.Word(f.Session) + " continues the run"
+		words += "; helixd resume " + source.Argument(f.Session) + " continues the run"
 		f.Follow = false
 	default:
 		if _, err := s.Resume(p.Ctx, client.ResumeRequest{SessionID: f.Session}); err != nil {

@@ -17,7 +17,7 @@ import (
 
 type eraseCmd struct {
 	source.DaemonFlags
-	Session string `arg:"" help:"Session id."`
+	Session string `arg:"" type:"session" help:"Session id."`
 	JSON    bool   `help:"Print JSON."`
 	Yes     bool   `help:"Really: nothing can bring the session back." required:""`
 	Wait    bool   `help:"Wait until no byte is left. The daemon continues in any case." default:"true" negatable:""`

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -16,23 +17,23 @@ type forkCmd struct {
 	At           *uint64 `help:"Sequence up to which the fork has the session's past; without a place it is the head." placeholder:"N" xor:"where"`
 	Checkpoint   string  `help:"Checkpoint at which the fork begins." placeholder:"ID" xor:"where"`
 	MessageIndex *int    `help:"Message after which the fork begins, from 0." placeholder:"N" xor:"where"`
-	As           string  `help:"Id of the new session; without it, one that the daemon chooses." placeholder:"ID"`
+	As           string  `type:"session" help:"Id of the new session; without it, one that the daemon chooses." placeholder:"ID"`
 	JSON         bool    `help:"Print JSON."`
 }
 
 // Run makes a session of another one's past.
 func (c forkCmd) Run(p *flags.Process) error {
-	at := source.Point{Session: c.Session, At: c.At}
-	if c.At == nil && c.Checkpoint == "" && c.MessageIndex == nil {
-		var err error
-		if at, err = source.ParsePoint(c.Session); err != nil {
-			return err
-		}
+	at, err := source.PointOr(c.Session, c.At)
+	if c.Checkpoint != "" || c.MessageIndex != nil {
+		at.Session, err = source.ParseSession(c.Session)
+	}
+	if err != nil {
+		return err
 	}
 	req := client.ForkRequest{Target: client.Target{CheckpointID: c.Checkpoint}, MessageIndex: c.MessageIndex, SessionID: c.As}
 	if at.At != nil {
 		if *at.At == 0 {
-			return fmt.Errorf("--at: there is nothing up to sequence 0")
+			return flags.Misused(errors.New("there is nothing up to sequence 0"))
 		}
 		req.Sequence = *at.At
 	}

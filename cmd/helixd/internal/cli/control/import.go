@@ -21,7 +21,7 @@ type importCmd struct {
 	source.ServerFlags
 	File    string `arg:"" optional:"" default:"-" help:"What export has written; - is the standard input."`
 	JSON    bool   `help:"Print JSON."`
-	Session string `help:"Id of the new session; it must be the exported one's, which is also the default."`
+	Session string `type:"session" help:"Id of the new session; it must be the exported one's, which is also the default."`
 }
 
 // Run makes a session of the records, and prints what is there then. After a

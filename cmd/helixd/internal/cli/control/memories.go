@@ -33,7 +33,7 @@ type memoryFlags struct {
 	JSON    bool   `help:"Print JSON."`
 	User    string `help:"Whose memories: this user's," xor:"scope"`
 	Agent   string `help:"or this agent type's," xor:"scope" aliases:"agent-type"`
-	Session string `help:"or this session's." xor:"scope"`
+	Session string `type:"session" help:"or this session's." xor:"scope"`
 	Tenant  string `help:"Of which tenant the user or the agent is; those of sessions without a tenant if left out."`
 }
 

@@ -13,7 +13,7 @@ import (
 
 type resumeCmd struct {
 	followFlags
-	Session    string `arg:"" help:"Session id."`
+	Session    string `arg:"" type:"session" help:"Session id."`
 	Checkpoint string `help:"Checkpoint from which it continues; what came after it is discarded." placeholder:"ID"`
 	Retry      bool   `help:"Run a turn again; what came of it is discarded."`
 	Turn       int    `help:"With --retry: which turn, from 1; without it the last one." placeholder:"N"`
@@ -56,7 +56,7 @@ func (c resumeCmd) Run(p *flags.Process) error {
 // stopFlags are of the commands that stop a run.
 type stopFlags struct {
 	source.DaemonFlags
-	Session string `arg:"" help:"Session id."`
+	Session string `arg:"" type:"session" help:"Session id."`
 	Reason  string `help:"Why; it is stored."`
 	JSON    bool   `help:"Print JSON."`
 }

@@ -26,7 +26,8 @@ var errNotConfirmed = errors.New("nothing was changed; --yes confirms it without
 // place returns the session and where it goes back to.
 func (c rollbackCmd) place() (session string, to client.Target, err error) {
 	if c.Checkpoint != "" {
-		return c.Session, client.Target{CheckpointID: c.Checkpoint}, nil
+		session, err = source.ParseSession(c.Session)
+		return session, client.Target{CheckpointID: c.Checkpoint}, err
 	}
 	at, err := source.PointOr(c.Session, c.To)
 	switch {
@@ -74,7 +75,7 @@ func (c rollbackCmd) Run(p *flags.Process) error {
 func (c rollbackCmd) question(p *flags.Process, session string, to client.Target) string {
 	at, where := to.Sequence, "sequence "+strconv.FormatUint(to.Sequence, 10)
 	if to.CheckpointID != "" {
-		at, where = c.checkpoint(p), to.CheckpointID
+		at, where = c.checkpoint(p, session), to.CheckpointID
 	}
 	text := fmt.Sprintf("Take %s back to %s?", session, where)
 	if at == 0 {
@@ -87,9 +88,9 @@ func (c rollbackCmd) question(p *flags.Process, session string, to client.Target
 }
 
 // checkpoint returns the sequence of the checkpoint, 0 if it can't be found.
-func (c rollbackCmd) checkpoint(p *flags.Process) uint64 {
+func (c rollbackCmd) checkpoint(p *flags.Process, session string) uint64 {
 	for offset, more := 0, true; more; {
-		page, err := c.Connect().Checkpoints(p.Ctx, c.Session, client.Paging{Offset: offset, Limit: api.MaxPage})
+		page, err := c.Connect().Checkpoints(p.Ctx, session, client.Paging{Offset: offset, Limit: api.MaxPage})
 		if err != nil {
 			return 0
 		}

@@ -46,7 +46,7 @@ func TestForkAndRollback(t *testing.T) {
 		"no such checkpoint":   {[]string{"rollback", "s", "--checkpoint", "x", "--yes"}, "(NOT_FOUND)"},
 		"a place ahead":        {[]string{"rollback", "s", "--to", "99", "--yes"}, "(CURSOR_AHEAD)"},
 		"nobody to ask":        {[]string{"rollback", "s", "--to", "3"}, "the standard input is no terminal to ask on: nothing was changed"},
-		"a fork of nothing":    {[]string{"fork", "s", "--at", "0"}, "--at: there is nothing up to sequence 0"},
+		"a fork of nothing":    {[]string{"fork", "s", "--at", "0"}, "there is nothing up to sequence 0"},
 		"a fork of two places": {[]string{"fork", "s", "--at", "1", "--message-index", "0"}, "can't be used together"},
 		"a fork over another":  {[]string{"fork", "s", "--at", "2", "--as", "then"}, "(SESSION_EXISTS)"},
 		"a fork of nobody":     {[]string{"fork", "nobody"}, "(NOT_FOUND)"},

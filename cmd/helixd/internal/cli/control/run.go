@@ -18,7 +18,7 @@ type runCmd struct {
 	watchFlags
 	Agent   string   `arg:"" help:"Agent type."`
 	Message string   `arg:"" optional:"" default:"-" help:"The user's message; - is the standard input."`
-	Session string   `help:"Id of the new session; without it, one is chosen." placeholder:"ID"`
+	Session string   `type:"session" help:"Id of the new session; without it, one is chosen." placeholder:"ID"`
 	User    string   `help:"Whose the session is."`
 	Tag     []string `help:"A word by which the session is found; can be given several times."`
 	Follow  bool     `help:"Show the run until it ends or waits." default:"true" negatable:""`
@@ -62,7 +62,7 @@ func (c runCmd) Run(p *flags.Process) error {
 // refused says what to do about a session that is finished.
 func refused(err error, session string) error {
 	if e, is := errors.AsType[*client.Error](err); is && e.Code == api.CodeAlreadyCompleted {
-		return fmt.Errorf("%s is finished: helixd say %s 'MESSAGE' begins its next turn", terminal.Printable(session), terminal.Word(session))
+		return fmt.Errorf("%s is finished: helixd say %s 'MESSAGE' begins its next turn", terminal.Printable(session), source.Argument(session))
 	}
 	return source.Explained(err)
 }
@@ -89,7 +89,7 @@ func message(p *flags.Process, text string) (string, error) {
 
 type sayCmd struct {
 	followFlags
-	Session        string `arg:"" help:"Session id."`
+	Session        string `arg:"" type:"session" help:"Session id."`
 	Message        string `arg:"" optional:"" default:"-" help:"The user's message; - is the standard input."`
 	User           string `help:"The session's user."`
 	IdempotencyKey string `help:"Makes it safe to repeat the command."`

@@ -59,7 +59,7 @@ func (f watchFlags) watch(p *flags.Process, s *source.Source, session string, af
 		if err != nil {
 			if p.Ctx.Err() != nil {
 				done()
-				fmt.Fprintf(p.Stderr, "\nThe run continues. See it with helixd tail %[1]s, stop it with helixd interrupt %[1]s.\n", terminal.Word(session))
+				fmt.Fprintf(p.Stderr, "\nThe run continues. See it with helixd tail %[1]s, stop it with helixd interrupt %[1]s.\n", source.Argument(session))
 			}
 			return nil, seen, source.Explained(err)
 		}
@@ -123,7 +123,7 @@ func outcome(p *flags.Process, s *source.Source, session string, end client.Even
 			}
 			return flags.ErrWaits
 		case remote.StatusInterrupted:
-			fmt.Fprintf(p.Stderr, "Continue it with helixd resume %s.\n", terminal.Word(session))
+			fmt.Fprintf(p.Stderr, "Continue it with helixd resume %s.\n", source.Argument(session))
 			return flags.ErrStopped
 		}
 	}
@@ -132,7 +132,7 @@ func outcome(p *flags.Process, s *source.Source, session string, end client.Even
 
 // advice says how a call that waits is answered.
 func advice(session string, c api.PendingToolCall, several bool) string {
-	which := terminal.Word(session)
+	which := source.Argument(session)
 	if several {
 		which += " --call " + terminal.Word(c.ToolCallID)
 	}

@@ -17,7 +17,7 @@ import (
 
 type auditCmd struct {
 	source.Flags
-	Session string `arg:"" help:"Session id."`
+	Session string `arg:"" type:"session" help:"Session id."`
 }
 
 // audited is what a caller has done to a session.

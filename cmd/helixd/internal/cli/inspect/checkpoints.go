@@ -14,7 +14,7 @@ import (
 
 type checkpointsCmd struct {
 	listFlags
-	Session string `arg:"" help:"Session id."`
+	Session string `arg:"" type:"session" help:"Session id."`
 }
 
 func (c checkpointsCmd) Run(p *flags.Process) error {

@@ -36,7 +36,11 @@ func (c diffCmd) Run(p *flags.Process) error {
 	if err != nil && source.IsPoint(c.Session) && source.IsPoint(c.Range) {
 		return compareCmd{Flags: c.Flags, ColorFlags: c.ColorFlags, widthFlag: c.widthFlag, A: c.Session, B: c.Range}.Run(p)
 	}
-	if err == nil && c.Range == whole {
+	switch {
+	case err != nil:
+	case c.Range != whole:
+		c.Session, err = source.ParseSession(c.Session)
+	default:
 		if c.Session, from, to, err = source.Between(c.Session); err == nil && from == nil && to == nil {
 			var since source.Point
 			since, err = source.ParsePoint(c.Session)

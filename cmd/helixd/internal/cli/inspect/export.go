@@ -10,7 +10,7 @@ import (
 
 type exportCmd struct {
 	source.ServerFlags
-	Session string `arg:"" help:"Session id."`
+	Session string `arg:"" type:"session" help:"Session id."`
 }
 
 // Run writes all records of the session up to its present head, truncated ones

@@ -13,7 +13,7 @@ import (
 
 type filesCmd struct {
 	listFlags
-	Session string `arg:"" help:"Session id."`
+	Session string `arg:"" type:"session" help:"Session id."`
 	Folder  string `arg:"" optional:"" help:"Folder in the workspace; all of it by default."`
 }
 

@@ -55,7 +55,7 @@ func (c sessionsCmd) Run(p *flags.Process) error {
 type runsCmd struct {
 	listFlags
 	periodFlags
-	Session string `help:"Only runs of this session."`
+	Session string `type:"session" help:"Only runs of this session."`
 	User    string `help:"Only runs of this user's sessions."`
 	Agent   string `help:"Only runs of this agent type."`
 	Status  string `help:"Only runs of this status: running, completed, failed, interrupted, or what they wait for."`
@@ -75,7 +75,7 @@ func (c runsCmd) Run(p *flags.Process) error {
 type searchCmd struct {
 	listFlags
 	Words   []string `arg:"" help:"Words that must all be there; those of one quoted argument side by side."`
-	Session string   `help:"Only in this session and those below it."`
+	Session string   `type:"session" help:"Only in this session and those below it."`
 	User    string   `help:"Only in this user's sessions."`
 	Agent   string   `help:"Only in sessions of this agent type."`
 }
@@ -99,7 +99,7 @@ func (c searchCmd) Run(p *flags.Process) error {
 
 type parkedCmd struct {
 	listFlags
-	Session string `help:"Only of this root's tree."`
+	Session string `type:"session" help:"Only of this root's tree."`
 }
 
 func (c parkedCmd) Run(p *flags.Process) error {

@@ -16,7 +16,7 @@ type usageCmd struct {
 	source.Flags
 	periodFlags
 	By      string `help:"What to sum by: agent, model, user or day (UTC, on which runs began)." default:"agent" enum:"agent,model,user,day"`
-	Session string `help:"Only of this session and those below it."`
+	Session string `type:"session" help:"Only of this session and those below it."`
 	User    string `help:"Only of this user's sessions."`
 	Agent   string `help:"Only of this agent type."`
 }

@@ -29,7 +29,7 @@ import (
 )
 
 type verifyCmd struct {
-	Sessions []string `arg:"" optional:"" name:"session" help:"Session ids; without any, everything is verified."`
+	Sessions []string `arg:"" optional:"" name:"session" type:"session" help:"Session ids; without any, everything is verified."`
 	NATS     string   `name:"nats" help:"URL of the NATS deployment whose streams are verified." env:"HELIX_NATS"`
 	DataDir  string   `help:"Data folder of a daemon that is stopped: its files are checked too. Where they are damaged, the rest is copied to the folder for temporary files and verified there." type:"path"`
 	Backup   string   `help:"A backup's file, in place of what is stored." type:"path"`
