@@ -69,3 +69,25 @@ export async function onlyWhereThereAre({ browser, demo }) {
   await until('it goes with its session', async () => !(await visible(page, '#why')));
   await close(page);
 }
+
+/** A failed call says what the server that it needed has done: on its card, and where the page leads to it. */
+export async function namesTheCause({ browser, demo }) {
+  const session = 'f-cause', run = 'run-01M81H4P2KXMMR9JJF3GW784GG', step = { runId: run, stepId: 'turn-1-step-1', step: 1 };
+  const cause = 'POST https://orders.example/refunds: 503 Service Unavailable (see tools.refund.http.url)';
+  const call = { toolCallId: 'call_1', toolName: 'refund' };
+  const facts = [
+    ['session_created', { agentType: 'clerk', state: {} }], ['user_message', { content: 'Refund it.' }], ['run_requested', { runId: run, mode: 'start' }], ['run_claimed', { runId: run, node: 'n', attempt: 1 }],
+    ['model_turn', { ...step, model: 'm', stopReason: 'tool_use', parts: [{ toolCall: { ...call, arguments: {} } }] }],
+    ['tool_result', { ...step, ...call, result: null, error: 'the tool could not be asked', errorCode: 'tool_execution_failed', cause }],
+  ];
+  await demo.bring(session, facts.map(([type, data], i) => ({
+    sequence: i + 1, time: new Date(1795347863000 + i).toISOString(), kind: 'fact', type, agent: session, run, writer: 'w', ordinal: i + 1, data: { type, ...data, sessionId: session, timestamp: 1795347863000 + i },
+  })));
+  const page = await open(browser, link(demo.url, session));
+  await settles(page, session);
+  await until('the card has it', async () => (await text(page, part('cause')))?.includes(cause));
+  await press(page, part('why-first'));
+  await until('the page says it', async () => (await text(page, part('why-cause'))) === cause);
+  await shoot(page, 'cause');
+  await close(page);
+}

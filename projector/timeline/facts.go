@@ -226,10 +226,7 @@ func (t *Timeline) toolResult(l *lane, seq uint64, f *fact.ToolResult) *Span {
 		s = t.call(l, KindTool, seq, f.ToolCallID, f.ToolName)
 	}
 	if f.Error != "" {
-		s.Error = short(f.Error, MaxError)
-	}
-	if f.Cause != "" {
-		s.Error = short(short(f.Error, MaxError/2)+": "+f.Cause, MaxError)
+		s.Error, s.Cause = short(f.Error, MaxError), short(f.Cause, MaxError)
 	}
 	if !s.Open {
 		if f.Error != "" && s.Status == StatusDone { // an answer that could not be used

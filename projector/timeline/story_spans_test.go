@@ -49,7 +49,8 @@ func TestAToolLastsFromItsStartToItsResult(t *testing.T) {
 	})
 	require.Equal(t, []uint64{a, end}, []uint64{tools[0].From, tools[0].To})
 	require.EqualValues(t, 2_000, lasted(tools[1]))
-	require.Equal(t, []any{timeline.StatusFailed, "it broke"}, []any{tools[1].Status, tools[1].Error})
+	require.Equal(t, []any{timeline.StatusFailed, "it broke", "GET https://t.example: 503"}, []any{tools[1].Status, tools[1].Error, tools[1].Cause})
+	require.Empty(t, tools[0].Cause)
 }
 
 // A person's wait is from the request to the answer, whenever the run continues.

@@ -92,9 +92,13 @@ func (s *story) start(session, call string) uint64 {
 }
 
 func (s *story) result(session, step, call, problem string) uint64 {
+	cause := ""
+	if problem != "" {
+		cause = "GET https://t.example: 503"
+	}
 	return s.fact(session, func(b fact.Base) fact.Fact {
 		return &fact.ToolResult{
-			RunID: s.run, StepID: step, ToolCallID: call, ToolName: "t", Result: json.RawMessage(`null`), Error: problem, Base: b,
+			RunID: s.run, StepID: step, ToolCallID: call, ToolName: "t", Result: json.RawMessage(`null`), Error: problem, Cause: cause, Base: b,
 		}
 	})
 }

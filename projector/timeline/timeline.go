@@ -60,6 +60,8 @@ type Span struct {
 	Chars int    `json:"chars,omitempty"`
 	Node  string `json:"node,omitempty"` // that executed it last
 	Error string `json:"error,omitempty"`
+	// Cause is what the server did that a call needed (fact.ToolResult), cut to MaxError.
+	Cause string `json:"cause,omitempty"`
 	// Struck says that truncation has truncated it, StruckBy with which record.
 	Struck   bool   `json:"struck,omitempty"`
 	StruckBy uint64 `json:"struckBy,omitempty"`

@@ -4,14 +4,24 @@
 import { h } from './dom.js'
 import { duration, moment, number, plain } from './format.js'
 import { link, prose, tree } from './json.js'
-import { isBad, verdictOf } from './failures.js'
+import { causeOf, isBad, verdictOf } from './failures.js'
 import { sessionPath } from './api.js'
 
-const GROUP = 40 // messages that are laid out together
+const GROUP = 10 // messages that are laid out together, if they are in sight
 
-// items returns what there is to show, in order: {key, group, build}. What has
-// the same key looks the same, but for what stands open; groups rise.
+// items returns what there is to show, in order: {key, group, build}. Keys differ. What has
+// the same key later looks the same, but for what stands open; groups rise.
 export function items(app, root, s, outside) {
+  const seen = new Set()
+  return itemsOf(app, root, s, outside).map((item) => {
+    let { key } = item
+    while (seen.has(key)) key += ' again'
+    seen.add(key)
+    return { ...item, key }
+  })
+}
+
+function itemsOf(app, root, s, outside) {
   if (outside && s === root) return outside.map((m, i) => outsideItem(app, s, m, i))
 
   const messages = s.messages ?? []
@@ -42,7 +52,7 @@ export function items(app, root, s, outside) {
     const calls = callsOf(root, s, i, m, own)
     const where = `${i} ${m.role} ${m.sequence}`
     out.push({
-      key: `${where} ${calls.map((c) => `${c.status}${c.answer?.index ?? ''}`).join()}`,
+      key: `${where} ${calls.map((c) => `${c.status}${c.answer?.index ?? ''}${c.answer ? causeIn(app, s, c.answer.m) : ''}`).join()}`,
       build: () => (m.role === 'user' ? userMessage(app, s, m, i) : m.role === 'tool' ? answerOf(app, s, { m, index: i }, true) : assistantMessage(app, s, m, i, calls)),
     })
     beside(i)
@@ -189,12 +199,16 @@ function waits({ pending, answer }) {
     : h('span', {}, `since ${moment(pending.createdAt).slice(11)}`, pending.deadline ? `, until ${moment(pending.deadline).slice(11)}` : ''))
 }
 
+const causeIn = (app, s, m) => (m.error ? causeOf(app, s.sessionId, m) : '')
+
 function answerOf(app, s, { m, index }, alone) {
+  const cause = causeIn(app, s, m)
   return frame(s.sessionId, m, index, m.error ? 'failed-call' : null,
     alone ? byline(app, m, h('strong', {}, 'Tool'), h('code', {}, plain(m.toolName))) : null,
     m.denial && h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'denied'), prose(m.denial.reason || 'without a reason')),
     m.error && h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'),
       h('div', {}, m.errorCode && h('code', { class: 'code' }, plain(m.errorCode)), prose(m.error, { class: 'prose bad' }))),
+    cause && h('div', { class: 'io', 'data-test': 'cause' }, h('span', { class: 'label' }, 'cause'), prose(cause)),
     m.result !== undefined && !(m.error && m.result === null) && h('div', { class: 'io' }, h('span', { class: 'label' }, 'out'), tree(m.result, { open: 1 })),
     !alone && place(app, m.sequence))
 }

@@ -20,6 +20,17 @@ export function verdictOf({ error, denial, result }) {
 // isBad tells whether a call's status is a failure or a refusal.
 export const isBad = (status) => refusals.has(status)
 
+const caused = new WeakMap() // by timeline: its spans that have a cause
+
+// causeOf is what a server did that a failed call needed, as operators want to know it. The
+// state has it not: the model does not see it.
+export function causeOf(app, agent, { toolCallId, sequence }) {
+  const t = app.timeline
+  if (!t) return ''
+  if (!caused.has(t)) caused.set(t, t.spans.filter((s) => s.cause))
+  return caused.get(t).find((s) => s.lane === agent && s.callId === toolCallId && s.from <= sequence && sequence <= s.to)?.cause ?? ''
+}
+
 const all = new WeakMap() // by app
 
 // failuresOf returns the failures of the session that is shown. When they change, the
@@ -30,7 +41,7 @@ export function failuresOf(app) {
 }
 
 class Failures {
-  list = [] // {sequence, agent, what, why, code}, in order
+  list = [] // {sequence, agent, what, why, cause, code}, in order
   error = null // why the session failed
   #verdicts = new Map() // of calls whose result is a refusal, by lane and call
   #timer = 0
@@ -76,7 +87,7 @@ class Failures {
         if (word === 'done') continue
         this.#verdicts.set(`${s.sessionId} ${m.toolCallId}`, word)
         const why = m.denial?.reason ?? m.error ?? m.result?.reason ?? m.result?.message ?? m.result?.error ?? ''
-        found.push({ sequence: m.sequence, agent: s.sessionId, what: `${m.toolName.replace(/^subagent__/, '')} ${word}`, why: typeof why === 'string' ? why : JSON.stringify(why), code: m.errorCode })
+        found.push({ sequence: m.sequence, agent: s.sessionId, what: `${m.toolName.replace(/^subagent__/, '')} ${word}`, why: typeof why === 'string' ? why : JSON.stringify(why), cause: m.error ? causeOf(this.app, s.sessionId, m) : '', code: m.errorCode })
       }
     }
     let last = ''

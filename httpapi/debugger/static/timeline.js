@@ -527,6 +527,7 @@ function aboutSpan(s, verdict) {
     ['call', line(s.callId, 60)],
     ['node', line(s.node, 60)],
     ['error', line(s.error, 300)],
+    ['cause', line(s.cause, 300)],
     ['truncated', s.struck ? `by record ${number(s.struckBy)}` : ''],
   ]
   return [h('strong', {}, describe(s, verdict)), table(rows)]

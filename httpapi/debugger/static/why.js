@@ -9,13 +9,14 @@ export function mount(element, app) {
   const button = (test, label, act, ...children) => h('button', { type: 'button', class: 'quiet', 'data-test': test, 'aria-label': label, title: label, onclick: act }, ...children)
   const what = h('strong', { class: 'bad' })
   const why = h('span', { class: 'prose', 'data-test': 'why' })
+  const cause = h('span', { class: 'muted prose', 'data-test': 'why-cause' })
   const code = h('code', { class: 'code' })
   const first = h('button', { type: 'button', 'data-test': 'why-first', onclick: () => failures.show(failures.list[0]) })
   const place = h('span', { class: 'muted', 'data-test': 'why-place' })
   const steps = h('span', { class: 'why-steps' },
     button('why-previous', 'Previous failure (shift e)', () => failures.go(-1), icon('back')), place,
     button('why-next', 'Next failure (e)', () => failures.go(1), icon('next')))
-  put(element, h('p', { class: 'why-text', 'aria-live': 'polite' }, what, ' ', why, ' ', code), h('div', { class: 'why-ways' }, first, steps))
+  put(element, h('p', { class: 'why-text', 'aria-live': 'polite' }, what, ' ', why, ' ', cause, ' ', code), h('div', { class: 'why-ways' }, first, steps))
 
   function show() {
     const { list } = failures
@@ -27,6 +28,7 @@ export function mount(element, app) {
       : { what: '', why: list.length === 1 ? 'One call failed or was refused.' : `${number(list.length)} failures and refused calls.` })
     setText(what, shown.what && `${shown.what}${shown.why ? ':' : ''}`)
     setText(why, plain(shown.why))
+    setText(cause, plain(shown.cause ?? ''))
     setText(code, plain(shown.code ?? ''))
     code.hidden = !shown.code
     const [begin] = list

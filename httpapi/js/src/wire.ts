@@ -800,6 +800,8 @@ export type Snapshot = {
 /** Something that lasted, or a single message. */
 export type Span = {
   callId?: string;
+  /** Of a call that failed: what the server that it needed has done, and the setting to look at. */
+  cause?: string;
   /** How many characters were streamed in it. */
   chars?: number;
   /** While it is open: of its last record. */
