@@ -1,13 +1,13 @@
 // A session of 100,000 records.
 import assert from 'node:assert/strict';
-import { appears, at, close, link, open, part, settles, shoot, until, values, drawn } from './browser.mjs';
+import { appears, at, close, link, open, part, settles, shoot, sleep, until, values } from './browser.mjs';
 import { agrees } from './shown.mjs';
 
-const session = 'large';
+export const session = 'large';
 const RECORDS = 100_000;
 
 /** records are a long conversation: a step is two hundred records. */
-function records() {
+export function records() {
   const run = 'run-01M81H4P2KXMMR9JJF3GW784GG';
   const all = [];
   let time = 1795347863000;
@@ -46,6 +46,82 @@ function records() {
 }
 
 const quantile = (values, q) => values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))];
+
+/** frames returns the times from frame to frame while something is done, in milliseconds. */
+async function frames(page, act) {
+  await page.evaluate(() => {
+    const gaps = (window.gaps = []);
+    let last;
+    const next = (now) => {
+      if (window.gaps !== gaps) return;
+      if (last !== undefined) gaps.push(now - last);
+      last = now;
+      requestAnimationFrame(next);
+    };
+    requestAnimationFrame(next);
+  });
+  await act();
+  return page.evaluate(() => {
+    const { gaps } = window;
+    window.gaps = null;
+    return gaps;
+  });
+}
+
+const sum = (values) => values.reduce((all, v) => all + v, 0);
+const lost = (gaps, frame) => sum(gaps.map((gap) => Math.max(0, Math.round(gap / frame) - 1)));
+const rate = (gaps) => `${(gaps.length / sum(gaps) * 1000).toFixed(1)} frames a second, the longest ${Math.max(...gaps).toFixed(0)} ms`;
+
+/** tasks returns the CPU times of the tasks of a page's main thread while something is done, in milliseconds. */
+async function tasks(page, act) {
+  await page.tracing.start({ categories: ['devtools.timeline', 'disabled-by-default-devtools.timeline'] });
+  await act();
+  const { traceEvents } = JSON.parse(new TextDecoder().decode(await page.tracing.stop()));
+  const thread = (e) => `${e.pid} ${e.tid}`;
+  const drawn = new Map(); // how many frames, by thread: of several, the page that is in front has the most
+  for (const e of traceEvents) if (e.name === 'Commit') drawn.set(thread(e), (drawn.get(thread(e)) ?? 0) + 1);
+  const [[main, count]] = [...drawn].toSorted(([, a], [, b]) => b - a);
+  return { spent: traceEvents.filter((e) => e.name === 'RunTask' && thread(e) === main).map((e) => e.tdur / 1000), count };
+}
+
+const FRAME = 1000 / 60; // of a browser without a display, in milliseconds
+const TRIES = 6;
+
+/**
+ * keepsTheRate: while the position is dragged through the session the page draws as often as
+ * while nothing is done. Frames are also lost to whatever else the machine does: one of a few
+ * tries has to keep all but a few. If even the idle page loses some in each of them, then the
+ * CPU time of the page's own tasks is what is known.
+ */
+async function keepsTheRate(page, log) {
+  const box = await (await page.$(part('scrubber'))).boundingBox();
+  const y = box.y + box.height / 2;
+  const drag = async () => {
+    await page.mouse.down();
+    for (let i = 0; i < 300; i++) await page.mouse.move(box.x + 4 + (box.width - 8) * (i / 300), y);
+    await page.mouse.up();
+  };
+  const begin = async () => {
+    await page.mouse.move(box.x + 4, y);
+    await settles(page, session);
+    await sleep(500); // what a position leaves out until it rests
+  };
+  let idleTries = 0, kept = false;
+  for (let i = 0; i < TRIES && !kept; i++) {
+    await begin();
+    const idle = await frames(page, () => sleep(1500));
+    const dragged = await frames(page, drag);
+    log(`while it is dragged: ${rate(dragged)}; idle: ${rate(idle)}`);
+    if (lost(idle, FRAME) === 0) idleTries++;
+    kept = lost(dragged, FRAME) <= lost(idle, FRAME) + dragged.length * 0.01;
+  }
+  await begin();
+  const { spent, count } = await tasks(page, drag);
+  log(`CPU of the page's thread while it is dragged: ${(sum(spent) / count).toFixed(1)} ms a frame, the longest task ${Math.max(...spent).toFixed(1)} ms`);
+  assert.ok(kept || idleTries < TRIES / 2, 'frames are lost while it is dragged, and none are while the page is idle');
+  assert.ok(sum(spent) / count < FRAME, 'the work of a frame leaves no time for 60 a second');
+  assert.ok(Math.max(...spent) < 3 * FRAME, 'a task takes several frames\' time');
+}
 
 /** It is there in a moment, wherever one goes in it. Slow machines are given time; the time is reported. */
 export async function isQuick({ browser, demo, log }) {
@@ -90,28 +166,8 @@ export async function isQuick({ browser, demo, log }) {
   log(`anywhere, until its state is shown: p50 ${quantile(jumps, 0.5).toFixed(0)} ms, p95 ${quantile(jumps, 0.95).toFixed(0)} ms`);
   await agrees(page, demo, session, await at(page));
 
-  // Dragging: the page draws on all the while.
-  await page.evaluate(() => {
-    const gaps = (window.gaps = []);
-    let last = performance.now();
-    const next = (now) => { gaps.push(now - last); last = now; requestAnimationFrame(next); };
-    requestAnimationFrame(next);
-  });
-  const box = await (await page.$(part('scrubber'))).boundingBox();
-  await page.mouse.move(box.x + 4, box.y + box.height / 2);
-  await page.mouse.down();
-  await page.evaluate(() => { window.gaps.length = 0; });
-  const before = await page.metrics();
-  for (let i = 0; i < 300; i++) await page.mouse.move(box.x + 4 + (box.width - 8) * (i / 300), box.y + box.height / 2);
-  const gaps = await page.evaluate(() => [...window.gaps]);
-  const after = await page.metrics();
-  const work = ['ScriptDuration', 'RecalcStyleDuration', 'LayoutDuration'].reduce((sum, of) => sum + after[of] - before[of], 0) * 1000 / gaps.length;
-  await page.mouse.up();
-  await drawn(page);
-  const n = await settles(page, session);
-  log(`while it is dragged: ${gaps.length} frames, ${(gaps.length / gaps.reduce((sum, gap) => sum + gap, 0) * 1000).toFixed(0)} a second, ${work.toFixed(1)} ms of scripts and layout each, p50 ${quantile(gaps, 0.5).toFixed(0)} ms, p95 ${quantile(gaps, 0.95).toFixed(0)} ms, the longest ${Math.max(...gaps).toFixed(0)} ms`);
-  assert.ok(work < 1000 / 60, `${work} ms of work a frame leave no time for 60 a second`);
-  await agrees(page, demo, session, n);
+  await keepsTheRate(page, log);
+  await agrees(page, demo, session, await settles(page, session));
 
   const elements = await page.evaluate(() => document.querySelectorAll('*').length);
   log(`${elements} elements, ${(await values(page, part('span'), 'data-test')).length} of them spans`);

@@ -12,13 +12,14 @@ import { failure } from './dialog.js'
 import { extras } from './extras.js'
 import { sessionPath } from './api.js'
 import { outsideOf } from './outside.js'
-import { Latest, agentOf, sessionsOf, statesOf, statusOf, tones } from './states.js'
+import { Latest, agentOf, drawing, sessionsOf, statesOf, statusOf, tones } from './states.js'
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
 const LIVE_REST_MS = 400 // news of a session that runs comes more often
 const QUICK_MS = 6 // what takes longer to show is not shown for every record that is scrubbed over
 const SCRUB_MS = 120 // two moves within it are scrubbing
 const MOST_ROWS = 100 // of a list of checkpoints or runs
+const SLICE_MS = 4 // of building messages: then the page may draw a frame
 
 export function mount(element, app) {
   const states = statesOf(app)
@@ -48,7 +49,9 @@ export function mount(element, app) {
     else if (list.scrollTop < top) atEnd = false
     top = list.scrollTop
   }, { passive: true })
-  new ResizeObserver(() => { if (atEnd) list.scrollTop = list.scrollHeight }).observe(list) // the timeline above it grows and shrinks
+  // The timeline above it grows and shrinks, and a group is as high as it is once it is in sight.
+  const sizes = new ResizeObserver(() => { if (atEnd) list.scrollTop = list.scrollHeight })
+  sizes.observe(list)
   choose('conversation')
 
   function choose(pane) {
@@ -61,11 +64,13 @@ export function mount(element, app) {
     try {
       const root = await states.get(session, n)
       const outside = await outsideOf(app, session, n, root)
+      const agent = app.agent
+      const built = await prepare(agentOf(root, agent ?? session), root, outside)
       if (app.session !== session || resets !== since) return
       trouble.hidden = true
       const began = performance.now()
-      show({ session, n, root, outside })
-      took = performance.now() - began
+      show({ session, n, root, outside }, app.agent === agent ? built.messages : undefined)
+      took = built.took + performance.now() - began
     } catch (err) {
       if (app.session !== session || !last()) return
       trouble.hidden = false
@@ -95,16 +100,33 @@ export function mount(element, app) {
     latest.ask({ session: app.session, n }, app.at === null ? app.session : '')
   }
 
-  function show(next) {
+  // prepare builds the messages of a state that the list does not have. A long conversation
+  // takes many frames' time: the page draws between slices of the work.
+  async function prepare(s, root, outside) {
+    const messages = new Map()
+    let began = performance.now(), took = 0
+    for (const { key, group, build } of s && root.head ? items(app, root, s, outside) : []) {
+      if (builtIn(builtIn(list, group), key)) continue
+      messages.set(key, build())
+      const now = performance.now()
+      if (now - began < SLICE_MS) continue
+      took += now - began
+      await drawing()
+      began = performance.now()
+    }
+    return { messages, took: took + performance.now() - began }
+  }
+
+  function show(next, built) {
     const another = shown?.session !== next.session
     shown = next
     if (another) list.replaceChildren()
-    render(another)
+    render(another, built)
     clearTimeout(rest)
     rest = setTimeout(rested, app.at === null ? LIVE_REST_MS : REST_MS)
   }
 
-  function render(top) {
+  function render(top, built = new Map()) {
     const { session, n, root, outside } = shown
     const s = agentOf(root, app.agent ?? session)
     Object.assign(element.dataset, { session, at: n, agent: s?.sessionId ?? app.agent })
@@ -112,7 +134,7 @@ export function mount(element, app) {
     put(what, s && root.head ? heading(s) : '')
     keeping(agents, agents, () => put(agents, agentButtons(root, s)))
     const follows = top || atEnd
-    if (s && root.head) sync(list, items(app, root, s, outside))
+    if (s && root.head) sync(list, items(app, root, s, outside), built, (group) => sizes.observe(group))
     else put(list, h('p', { class: 'empty' }, root.head ? `The agent ${plain(app.agent)} had not started at #${n}.` : 'Nothing had happened yet.'))
     mark(n)
     const made = reveal && list.querySelector('.now')
@@ -335,6 +357,7 @@ export function mount(element, app) {
     reveal = true
     if (shown?.n === app.effectiveAt()) render()
   })
+  app.on('failures', () => shown?.session === app.session && render()) // why calls failed
   app.on('agent', () => {
     if (!shown) return
     list.replaceChildren()
@@ -360,29 +383,31 @@ function keeping(element, near, build) {
 }
 
 // sync makes an element show a list of items, in their groups: what has a key
-// that is there is left as it is.
-function sync(element, list) {
+// that is there is left as it is. built are those that are already built.
+function sync(element, list, built, begun) {
   const groups = Map.groupBy(list, (item) => item.group)
-  reconcile(element, [...groups.keys()], () => h('div', { class: 'group' }), (box, group) => {
+  reconcile(element, [...groups.keys()], () => {
+    const box = h('div', { class: 'group' })
+    begun(box)
+    return box
+  }, (box, group) => {
     const items = groups.get(group)
-    const seen = new Set()
-    const keys = items.map(({ key }, i) => {
-      const own = seen.has(key) ? `${key} ${i}` : key
-      seen.add(own)
-      return own
-    })
-    reconcile(box, keys, (_, i) => items[i].build())
+    reconcile(box, items.map(({ key }) => key), (key, i) => built.get(key) ?? items[i].build())
   })
+}
+
+// builtIn is the child that an element has for a key, if it has one.
+function builtIn(element, key) {
+  const child = element?.byKey?.get(key)
+  return child?.parentNode === element ? child : undefined
 }
 
 // reconcile makes the children of an element those of some keys.
 function reconcile(element, keys, build, then = () => {}) {
-  const old = element.byKey ?? new Map()
   const now = new Map()
   let next = element.firstChild
   keys.forEach((key, i) => {
-    const had = old.get(key)
-    const child = had?.parentNode === element ? had : build(key, i)
+    const child = builtIn(element, key) ?? build(key, i)
     now.set(key, child)
     then(child, key)
     if (child === next) next = next.nextSibling

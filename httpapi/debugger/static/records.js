@@ -8,9 +8,10 @@ import { failure } from './dialog.js'
 import { tree } from './json.js'
 import { address } from './app.js'
 import { sessionPath } from './api.js'
-import { Latest } from './states.js'
+import { Latest, drawing } from './states.js'
 
 const HALF = 50 // records before the position, and after it
+const NEAR = 20 // of them, those that are shown a frame before the others
 const REST_MS = 120
 
 export function mount(element, app) {
@@ -64,7 +65,7 @@ export function mount(element, app) {
       const [before, after, marks] = await Promise.all([upTo(session, n, by), read(session, { ...by, from: n || undefined, limit: HALF }), markers(session)])
       // A session that runs has a further head by now: the last one is shown all the same.
       const still = last() || (live && app.at === null && JSON.stringify(by) === JSON.stringify(filter))
-      if (app.session === session && still) show(n, [...before, ...after], marks)
+      if (app.session === session && still) await show(session, n, [...before, ...after], marks)
     } catch (err) {
       if (app.session === session && last()) {
         put(trouble, failure(err))
@@ -106,30 +107,40 @@ export function mount(element, app) {
   }
 
   const opened = new Set() // sequences whose payload is shown
-  function show(n, records, marks) {
+  async function show(session, n, records, marks) {
     put(trouble)
-    element.dataset.at = n
     put(types, [...new Set(records.map((r) => r.type))].sort().map((t) => h('option', { value: t })))
+    count.textContent = records.length ? `${number(records.length)} around #${n}` : ''
     const several = (app.timeline?.lanes ?? []).length > 1
-    const current = records.filter((r) => r.sequence <= n).at(-1)?.sequence
+    const current = records.findLastIndex((r) => r.sequence <= n)
     const focused = list.contains(document.activeElement) && document.activeElement.closest('li')?.dataset.sequence
     const which = document.activeElement.classList.contains('twist') ? '.twist' : '.to'
-    put(list, records.map((r) => row(r, n, current, several, marks)))
-    if (!records.length) put(list, h('li', { class: 'empty' }, 'No such records here.'))
-    count.textContent = records.length ? `${number(records.length)} around #${n}` : ''
-    const at = list.querySelector('[aria-current]')
-    if (at) list.scrollTop = at.offsetTop - list.clientHeight / 2
-    if (focused) list.querySelector(`li[data-sequence="${focused}"] ${which}`)?.focus({ preventScroll: true })
+    const rows = (from, to) => records.slice(from, to).map((r, i) => row(r, n, from + i === current, several, marks))
+    const look = () => {
+      const at = list.querySelector('[aria-current]')
+      if (at) list.scrollTop = at.offsetTop - list.clientHeight / 2
+      if (focused && document.activeElement === document.body) list.querySelector(`li[data-sequence="${focused}"] ${which}`)?.focus({ preventScroll: true })
+    }
+    // All at once would be more than a frame's time.
+    const first = Math.max(0, current - NEAR), last = Math.max(0, current) + NEAR
+    put(list, records.length ? rows(first, last) : h('li', { class: 'empty' }, 'No such records here.'))
+    look()
+    await drawing()
+    if (app.session !== session) return
+    list.prepend(...rows(0, first))
+    list.append(...rows(last, records.length))
+    look()
+    element.dataset.at = n
   }
 
   function row(r, n, current, several, marks) {
     const by = marks.find((m) => m.sequence > r.sequence && strikes(m.data?.ranges ?? [], r))
     const time = Date.parse(r.origin?.time ?? r.time)
     const body = h('div', { class: 'payload' })
-    const tabindex = r.sequence === current ? 0 : -1
+    const tabindex = current ? 0 : -1
     const item = h('li', {
       class: [r.kind, by && 'dead', r.sequence > n && 'later'], 'data-test': 'record-row', 'data-sequence': r.sequence, 'data-type': r.type,
-      'data-struck': by ? by.sequence : undefined, 'aria-current': r.sequence === current ? 'true' : undefined,
+      'data-struck': by ? by.sequence : undefined, 'aria-current': current ? 'true' : undefined,
     },
     h('div', { class: 'line' },
       h('button', { type: 'button', class: 'quiet twist', tabindex, 'aria-expanded': 'false', 'aria-label': `Payload of ${r.sequence}`, onclick: (e) => turn(e.currentTarget) }, '▸'),

@@ -8,6 +8,10 @@ import { parse } from './exact.js'
 // any case.
 const KEPT = 16
 const KEPT_CHARACTERS = 8e6
+const LARGE_CHARACTERS = 500_000
+
+// drawing resolves when the page has had the time to draw a frame.
+export const drawing = () => new Promise((resolve) => setTimeout(resolve))
 
 // How long what is live rests: a multiple of what it took.
 const PAUSE = 4
@@ -41,8 +45,9 @@ class States {
 
   #load(session, n) {
     const entry = { size: 0 }
-    entry.state = this.app.api.text(sessionPath(session, 'state'), { at: n }).then((text) => {
+    entry.state = this.app.api.text(sessionPath(session, 'state'), { at: n }).then(async (text) => {
       entry.size = text.length
+      if (text.length > LARGE_CHARACTERS) await drawing() // to take it apart takes a frame's time by itself
       return parse(text).state
     })
     return entry
