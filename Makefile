@@ -81,9 +81,9 @@ debugger: ## use the debugger's page (needs node, npm, chromium)
 	HELIX_BROWSER=1 go test -count=1 -v -run 'TestDebugger$$' -timeout 15m ./integration
 
 .PHONY: pictures
-pictures: ## make the pictures of the documentation again
+pictures: ## make the pictures of the documentation again; with DEBUGGER_STATES=FOLDER also those of all states
 	cd integration/debugger && npm ci --no-audit --no-fund --loglevel=error
-	HELIX_BROWSER=1 DEBUGGER_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -run TestPictures -timeout 5m ./integration
+	HELIX_BROWSER=1 DEBUGGER_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -run TestPictures -timeout 15m ./integration
 
 .PHONY: kill
 kill: ## kill a server KILLS times; no record may be lost

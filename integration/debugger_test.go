@@ -91,10 +91,11 @@ func runDebugger(t *testing.T, program string) {
 	require.NoError(t, node.Wait(), "see above")
 }
 
-// TestPictures makes the documentation's pictures of the debugger, as `make pictures` does.
+// TestPictures makes the documentation's pictures of the debugger, as `make pictures` does, and
+// pictures of all its states in the folder DEBUGGER_STATES.
 func TestPictures(t *testing.T) {
-	if os.Getenv("DEBUGGER_PICTURES") == "" || os.Getenv("HELIX_BROWSER") == "" {
-		t.Skip("set HELIX_BROWSER=1 and DEBUGGER_PICTURES to a folder, as `make pictures` does")
+	if os.Getenv("DEBUGGER_PICTURES")+os.Getenv("DEBUGGER_STATES") == "" || os.Getenv("HELIX_BROWSER") == "" {
+		t.Skip("set HELIX_BROWSER=1, and DEBUGGER_PICTURES or DEBUGGER_STATES to a folder, as `make pictures` does")
 	}
 	runDebugger(t, "pictures.mjs")
 }

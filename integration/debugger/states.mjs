@@ -14,7 +14,7 @@ async function violations(page) {
 }
 
 /** answering loads a page again, with answers of the routes that a test gives: a body, null for none ever, or an Error for a broken connection. */
-async function answering(page, routes) {
+export async function answering(page, routes) {
   await page.setRequestInterception(true);
   page.on('request', (request) => {
     const { pathname } = new URL(request.url());
@@ -26,10 +26,10 @@ async function answering(page, routes) {
   await page.reload({ waitUntil: 'domcontentloaded' });
 }
 
-const none = { '/sessions$': { items: [], total: 0, offset: 0, limit: 100, hasMore: false, current: true } };
+export const none = { '/sessions$': { items: [], total: 0, offset: 0, limit: 100, hasMore: false, current: true } };
 
 /** chunks of an agent that runs elsewhere. */
-const chunks = (session) => [
+export const chunks = (session) => [
   { type: 'thinking', content: 'They ask for tea.', isComplete: false, step: 1 }, { type: 'text_delta', delta: 'I look ', step: 1 }, { type: 'text_delta', delta: 'for tea.', step: 1 },
   { type: 'tool_start', toolCallId: 'c1', toolName: 'lookup', arguments: { what: 'tea' }, step: 1 },
   { type: 'tool_end', toolCallId: 'c1', toolName: 'lookup', result: { found: 'green' }, providerExecuted: true, step: 1 },

@@ -12,7 +12,7 @@ export function mount(element, app) {
   let lost = null // {session, agentType, message, after}: what was sent and had no answer may have been taken
   const title = h('h2', {})
   const agent = h('select', { 'data-test': 'chat-agent', 'aria-label': 'Agent', onchange: () => show() })
-  const id = h('input', { 'data-test': 'chat-session', 'aria-label': 'Id of the new session', placeholder: 'session id: chosen for you', autocomplete: 'off', spellcheck: 'false', maxlength: 256 })
+  const id = h('input', { 'data-test': 'chat-session', 'aria-label': 'Id of the new session', placeholder: 'Session id, or nothing: one is chosen', autocomplete: 'off', spellcheck: 'false', maxlength: 256 })
   const input = h('textarea', { rows: 3, 'data-test': 'chat-input', 'aria-label': 'Message', onkeydown: (e) => {
     if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return
     e.preventDefault()

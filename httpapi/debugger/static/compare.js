@@ -133,19 +133,18 @@ function comparison(app, { a, b, common = 0, forkedFrom }, before, after, patch)
     one ? `#${side.sequence}` : `${plain(side.sessionId)} #${side.sequence}`)
   return [
     forkedFrom ? h('p', { class: 'muted pad' }, `${plain((forkedFrom.sessionId === a.sessionId ? b : a).sessionId)} was forked from ${plain(forkedFrom.sessionId)} at #${forkedFrom.sequence}.`) : null,
-    h('div', { class: 'sides titles' }, h('div', {}, title(a)), h('div', {}, title(b))),
-    figures(a, b),
+    figures(a, b, title),
     steps(a.steps ?? [], b.steps ?? []),
     h('section', { 'data-test': 'diff-row', 'data-what': 'state', 'data-count': changes.length },
       h('h3', {}, `Custom state: ${changes.length ? `${number(changes.length)} ${changes.length === 1 ? 'difference' : 'differences'}` : 'the same'}`),
       tree(after ?? null, { changes, open: changes.length ? 1 : 0 })),
     calls(a, b),
     patch?.length ? everything(patch) : null,
-    h('section', {}, h('h3', {}, 'Messages'), messages(a.messages ?? [], b.messages ?? [], common)),
+    h('section', {}, h('h3', {}, 'Messages'), h('div', { class: 'sides titles' }, h('div', {}, title(a)), h('div', {}, title(b))), messages(a.messages ?? [], b.messages ?? [], common)),
   ]
 }
 
-function figures(a, b) {
+function figures(a, b, title) {
   const used = (of) => (s) => of(s.usage ?? {})
   const rows = [
     ['status', (s) => s.status, plain],
@@ -157,7 +156,8 @@ function figures(a, b) {
     ['cost', (s) => s.cost, (v) => (v === undefined || v === null ? 'no prices' : money(v))],
     ['time', (s) => s.durationMs, (v) => duration(v ?? 0)],
   ]
-  return h('table', { class: 'figures' }, h('tbody', {}, rows.map(([name, of, show]) => {
+  const head = h('thead', {}, h('tr', {}, h('td', {}), h('th', { scope: 'col' }, title(a)), h('th', { scope: 'col' }, title(b)), h('td', {})))
+  return h('table', { class: 'figures' }, head, h('tbody', {}, rows.map(([name, of, show]) => {
     const [x, y] = [of(a), of(b)]
     const delta = typeof x === 'number' && typeof y === 'number' && x !== y
     return h('tr', { class: x === y ? '' : 'differs', 'data-test': 'diff-row', 'data-what': name },

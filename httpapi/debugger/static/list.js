@@ -226,7 +226,7 @@ export function mount(element, app) {
     setText(ui.count, total === null && !found ? '' : found ? `${number(count)} found` : `${number(count)} session${count === 1 ? '' : 's'}`)
     ui.empty.hidden = count > 0
     put(ui.empty, failure && count === 0
-      ? h('p', { 'data-test': 'error' }, failure.message, failure.code ? h('code', {}, failure.code) : '')
+      ? h('p', { 'data-test': 'error' }, failure.message, failure.status ? h('code', {}, failure.code) : '')
       : total === null && !found ? h('p', {}, 'Loading…')
         : h('p', {}, found || filtered ? 'Nothing fits.' : 'No sessions yet. Start one, and it appears here.'))
     ui.away.hidden = !failure || count === 0
@@ -338,7 +338,7 @@ export function mount(element, app) {
       kinds: h('select', { 'aria-label': 'What is found', 'data-test': 'search-kind', hidden: true, onchange: (event) => {
         hits.kind = event.target.value
         sift()
-      } }, h('option', { value: '' }, 'all that is found'), h('option', { value: 'message' }, 'messages'), h('option', { value: 'call' }, 'tool calls')),
+      } }, h('option', { value: '' }, 'everything'), h('option', { value: 'message' }, 'messages'), h('option', { value: 'call' }, 'tool calls')),
       user: field('userId', 'User', 'filter-user'),
       tag: field('tag', 'Tag', 'filter-tag'),
       sort: h('select', {

@@ -44,8 +44,10 @@ function mountBar() {
     const now = trouble.hidden ? '' : `${state} ${error?.code}`
     if (now === told) return
     told = now
+    trouble.toggleAttribute('data-away', away)
     put(trouble, trouble.hidden ? null : [
-      h('p', { 'data-test': 'error' }, error?.code === UNREACHABLE_NAME || away ? `${error?.message ?? ''} ${away ? 'The page continues when the server is back.' : ''}` : reasons[state], error?.code ? h('code', {}, error.code) : null),
+      h('p', { 'data-test': 'error' }, error?.code === UNREACHABLE_NAME || away ? h('strong', {}, error?.message ?? '') : reasons[state], error?.status ? h('code', {}, error.code) : null),
+      away ? h('p', {}, 'Is the daemon running? The page tries again by itself, and continues when the server is back.') : null,
       state === 'refused' ? h('button', { type: 'button', onclick: () => askForToken(app, false) }, 'Use another token') : null,
     ])
   }
