@@ -656,7 +656,7 @@ function build(element) {
   const ui = {
     title: document.getElementById('title'),
     position: h('output', { class: 'tl-position', 'data-test': 'position', 'aria-label': 'Position' }),
-    head: h('span', { 'data-test': 'head' }),
+    head: h('span', { 'data-test': 'head', title: 'The number of the session’s last record. Sessions share the numbers, so that a session does not have all of them' }),
     when: h('span', { class: 'tl-when mono' }),
     live: h('button', { type: 'button', class: 'tl-live', 'data-test': 'live-toggle', 'aria-pressed': 'true' }, h('span', { class: 'tl-dot' }), h('span', {}, 'Loading')),
     axes: h('div', { class: 'tl-axes', role: 'group', 'aria-label': 'Axis' },

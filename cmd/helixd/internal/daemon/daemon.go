@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"time"
 
@@ -83,9 +82,9 @@ func (d *Daemon) started(ctx context.Context, c *config.Config, agents []agentlo
 }
 
 func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger) error {
-	listener, err := net.Listen("tcp", c.Listen)
+	listener, err := settings.Listen(ctx, c.Listen, "--listen ADDRESS")
 	if err != nil {
-		return fmt.Errorf("listen: %w%s", err, settings.Taken(err, c.Listen, "--listen ADDRESS"))
+		return fmt.Errorf("listen: %w", err)
 	}
 	d.onClose(func() { listener.Close() })
 	if d.certificates, err = openCertificates(c.TLS, log); err != nil {

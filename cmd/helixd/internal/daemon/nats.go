@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,7 +46,7 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" { // not a matter of the file alone: a flag may give the URL
 		return nil, "", errors.New("nats.replicas: needs nats.url or nats.cluster.listen: one embedded server keeps one replica")
 	}
-	if err := checkFree(c); err != nil {
+	if err := checkFree(ctx, c); err != nil {
 		return nil, "", err
 	}
 	srv, err := embed.Start(ctx, embedOptions(c, openNATS, minter, revocations, log))
@@ -80,7 +79,7 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 
 // checkFree looks at the embedded server's addresses before it does: its own error names
 // neither the setting nor the process that has the port.
-func checkFree(c *config.Config) error {
+func checkFree(ctx context.Context, c *config.Config) error {
 	for _, l := range []struct{ key, address, setting string }{
 		{"nats.listen", c.NATS.Listen, "--nats-listen ADDRESS"},
 		{"nats.websocket.listen", c.NATS.WebSocket.Listen, "nats.websocket.listen in the configuration"},
@@ -89,9 +88,9 @@ func checkFree(c *config.Config) error {
 		if l.address == "" {
 			continue
 		}
-		listener, err := net.Listen("tcp", l.address)
+		listener, err := settings.Listen(ctx, l.address, l.setting)
 		if err != nil {
-			return fmt.Errorf("%s: %w%s", l.key, err, settings.Taken(err, l.address, l.setting))
+			return fmt.Errorf("%s: %w", l.key, err)
 		}
 		listener.Close()
 	}
