@@ -216,6 +216,9 @@ func (t *Transcript) chunk(seq uint64, c eventlog.Chunk) {
 	case *eventlog.ToolInputError:
 		line(Red, "bad input", c.ToolName, c.ToolCallID, c.Error)
 	case *eventlog.ToolOutputError:
+		if t.talk {
+			break // the call's end follows, with the code
+		}
 		line(Red, "failed", c.ToolName, c.ToolCallID, c.Error)
 	case *eventlog.SubAgentStart:
 		t.meet(c.SubSessionID, c.SubAgentType)

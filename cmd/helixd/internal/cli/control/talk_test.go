@@ -133,6 +133,7 @@ func TestDecide(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "denied remove call_0_0 Too much.\n")
 	require.NotContains(t, out, "drafts are gone")
+	require.Equal(t, 1, strings.Count(out, "failed remove"), "%s", out)
 
 	out, _, err = helixd("", "approve", "later", "--no-resume", "--follow")
 	require.NoError(t, err)
