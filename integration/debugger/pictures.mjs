@@ -122,8 +122,8 @@ if (states) {
   await picture('wide', moment(), failed, { width: 1680, height: 1000 });
   await picture('help', moment(), all(settled(incident, 284), dialog('help')));
   await picture('deny', link(demo.url, 'tidy'), all(asks, dialog('deny')));
-  await picture('fork', moment(150), all(settled(incident, 150), dialog('fork')));
-  await picture('roll-back', moment(150), all(settled(incident, 150), dialog('rollback')));
+  await picture('fork', moment(150), all(settled(incident, 150), dialog('fork')), {}, false);
+  await picture('roll-back', moment(150), all(settled(incident, 150), dialog('rollback')), {}, false);
   await demo.start('story', 'storyteller', 'Tell me a story.');
   await picture('running', link(demo.url, 'story'), (page) => until('it speaks', async () => (await text(page, '#moment')).includes('lighthouse') || (await text(page, '#moment')).length > 400), {}, false);
 

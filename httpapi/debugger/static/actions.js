@@ -13,6 +13,8 @@ import { sessionPath } from './api.js'
 import { askFork } from './fork.js'
 import { Latest, messageCount, statesOf, statusOf, tones } from './states.js'
 
+const RESULT = 'The result, as JSON: { }'
+
 export function mount(element, app) {
   const states = statesOf(app)
   let now = null // the session's summary
@@ -171,7 +173,7 @@ export function mount(element, app) {
 
   function clientTool(call, act) {
     const failed = h('input', { type: 'checkbox' })
-    const input = h('textarea', { class: 'json', rows: 4, spellcheck: 'false', 'data-test': 'answer-input', 'aria-label': 'The tool’s result as JSON', placeholder: '{ }' })
+    const input = h('textarea', { class: 'json', rows: 4, spellcheck: 'false', 'data-test': 'answer-input', 'aria-label': 'The tool’s result as JSON', placeholder: RESULT })
     const problem = h('p', { class: 'problem', role: 'status' })
     const answer = h('button', { type: 'button', class: 'primary', 'data-test': 'answer', disabled: true, onclick: () => {
       const value = read()
@@ -187,7 +189,7 @@ export function mount(element, app) {
       }
     }
     const check = () => {
-      input.placeholder = failed.checked ? 'what went wrong' : '{ }'
+      input.placeholder = failed.checked ? 'What went wrong' : RESULT
       let wrong = ''
       if (!failed.checked && input.value.trim()) {
         try {

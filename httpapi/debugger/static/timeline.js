@@ -256,7 +256,8 @@ export function mount(element, app) {
   }
 
   function paintRuler() {
-    const steps = kind === 'time' ? timeTicks() : recordTicks()
+    const fits = ([x, label]) => x + LETTER * label.length + 5 < width // at the edge it would be cut off
+    const steps = (kind === 'time' ? timeTicks() : recordTicks()).filter(fits)
     put(ui.ticks, steps.map(([x, label]) => h('span', { class: 'tl-tick', style: { transform: `translateX(${x}px)` } }, label)),
       axis.breaks.map((p) => [px((p.from + p.to) / 2), p]).filter(([x, p]) => x > 0 && x < width && px(p.to) - px(p.from) > 34)
         .map(([x, p]) => h('span', { class: 'tl-pause', style: { transform: `translateX(${x}px) translateX(-50%)` }, title: 'Nothing happened' }, duration(p.ms))))
