@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -139,7 +140,7 @@ func trafficStops(t *testing.T, c *apiChecker) {
 	}
 }
 
-// trafficStuck: a run that does not stop in time.
+// trafficStuck: a run that does not stop in time, and a call whose server is down.
 func trafficStuck(t *testing.T, c *apiChecker) {
 	begun, open := make(chan struct{}), make(chan struct{})
 	stuck := agentloop.Tool{Name: "stuck", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
@@ -147,9 +148,16 @@ func trafficStuck(t *testing.T, c *apiChecker) {
 		<-open
 		return "late", nil
 	}}
+	down := agentloop.Tool{Name: "down", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
+		return nil, &upstream.Error{Host: "t.example", Status: 503}
+	}}
 	a := c.server(t, memory.New(), []agentloop.Agent{{
 		Name: "slow", Tools: []agentloop.Tool{stuck}, Model: scripted.New(saying("done", calling("c", "stuck", `{}`)), nil),
+	}, {
+		Name: "failing", Tools: []agentloop.Tool{down}, Model: scripted.New(saying("done", calling("c", "down", `{}`)), nil),
 	}}, withChat(), func(o *httpapi.Options) { o.InterruptObservationDeadline = 50 * time.Millisecond })
+	a.begin("f", "failing")
+	a.get("/sessions/f/timeline").done(t)
 	a.post("/start", `{"sessionId":"s","agentType":"slow","message":"go"}`).done(t)
 	<-begun
 	for _, target := range []string{"/interrupt", "/chat/s/interrupt", "/abort", "/chat/s/abort"} {

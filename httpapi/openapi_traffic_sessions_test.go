@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -149,9 +148,7 @@ func trafficTimeTravel(t *testing.T, c *apiChecker) {
 	a.get("/sessions/s/state").done(t)
 	a.get("/sessions/s/timeline").done(t)
 
-	a.append("bad", created("bad"), requested("bad", "run-1"), factOf("bad", &fact.ToolResult{
-		RunID: "run-1", StepID: "one", ToolCallID: "c", ToolName: "look", Result: json.RawMessage("null"), Error: "it broke", Cause: "GET t.example: 503", Base: factBase("bad"),
-	}), factOf("bad", &fact.RunEnded{
+	a.append("bad", created("bad"), requested("bad", "run-1"), factOf("bad", &fact.RunEnded{
 		RunID: "run-1", Status: fact.RunFailed, Error: "it broke", ErrorCode: "internal", Base: factBase("bad"),
 	}))
 	a.get("/sessions/bad/timeline").done(t)
