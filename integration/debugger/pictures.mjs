@@ -129,7 +129,7 @@ if (states) {
 
   await picture('phone-list', `${demo.url}/`, (page) => appears(page, part('session-row')), phone);
   await picture('phone-new', `${demo.url}/`, async (page) => { await press(page, part('new-session')); await appears(page, part('chat-input')); }, phone);
-  await picture('phone-empty', `${demo.url}/`, async (page) => { await answering(page, none); await until('it is empty', async () => (await text(page, '#sessions')).includes('No sessions yet')); }, phone);
+  await picture('phone-empty', `${demo.url}/`, async (page) => { await answering(page, none); await until('it is empty', async () => (await text(page, '#welcome')).includes('No sessions yet') && page.evaluate(() => document.body.hasAttribute('data-none'))); }, phone);
   await picture('phone-failed', moment(), settled(incident, 284), phone);
   await picture('phone-past', moment(150), settled(incident, 150), phone);
   await picture('phone-compare', `${demo.url}/#/${incident}@107..205`, (page) => until('the comparison', () => page.$('#compare[data-ready]')), phone);

@@ -108,7 +108,7 @@ export function mount(element, app) {
     }
     if (!filled) {
       filled = true
-      put(element, h('header', { class: 'head' }, form, h('span', { class: 'grow' }), swap, close), body)
+      put(element, h('header', { class: 'head' }, form, swap, close), body)
     }
     if (app.at === null && !app.head) return // the head is not known yet
     if (shown === key()) return
