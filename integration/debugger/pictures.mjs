@@ -133,7 +133,6 @@ if (states) {
   await picture('phone-failed', moment(), settled(incident, 284), phone);
   await picture('phone-past', moment(150), settled(incident, 150), phone);
   await picture('phone-compare', `${demo.url}/#/${incident}@107..205`, (page) => until('the comparison', () => page.$('#compare[data-ready]')), phone);
-  await picture('phone-away', moment(), away, phone);
   await picture('phone-large', link(demo.url, large), settled(large), phone);
   await picture('phone-legend', moment(), all(settled(incident, 284), (page) => press(page, part('legend-toggle'))), phone);
 }
