@@ -55,6 +55,11 @@ hour: ## a newcomer's first hour, from a release (needs curl, jq, node, npm, chr
 	cd integration/readme && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_RELEASE=$(abspath $(DIST)) go test -count=1 -v -run TestFirstHour -timeout 10m ./integration
 
+.PHONY: month
+month: ## an operator's first month, from a release, while clients use it (needs curl, jq, openssl)
+	cmd/helixd/packaging/release $(DIST) $(shell go env GOOS)/$(shell go env GOARCH)
+	HELIX_RELEASE=$(abspath $(DIST)) go test -count=1 -v -run TestFirstMonth -timeout 12m ./integration
+
 .PHONY: js
 js: ## build the web client's npm tarball into DIST (needs node, npm)
 	mkdir -p $(DIST)

@@ -37,6 +37,38 @@ go get .
 go build -o trip .
 ` + "```\n```console\n$ ./trip\nThere is fog in Lisbon.\n$ ./trip\nThere is fog in Lisbon.\n```\n"
 
+// platform is what an archive's name has.
+const platform = runtime.GOOS + "_" + runtime.GOARCH
+
+// releaseFolder returns a folder that has nothing but files of a release, and a folder of
+// programs, into which its sudo copies, since a test must not install anything.
+func releaseFolder(t *testing.T, release string, patterns ...string) (dir, bin string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(filepath.Join(release, pattern))
+		require.NoError(t, err)
+		require.Len(t, files, 1, pattern)
+		raw, err := os.ReadFile(files[0])
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(files[0])), raw, 0o600))
+	}
+	bin = filepath.Join(dir, ".local", "bin")
+	require.NoError(t, os.MkdirAll(bin, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\n[ \"$1\" = cp ] && cp \"$2\" "+bin+"/\n"), 0o755))
+	return dir, bin
+}
+
+// releasePage returns a page that names the archive of this platform: the pages name one.
+func releasePage(t *testing.T, file string) docs.Page {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(docsFolder, file))
+	require.NoError(t, err)
+	page, err := docs.Parse(filepath.Base(file), strings.ReplaceAll(string(text), "linux_amd64", platform))
+	require.NoError(t, err)
+	return page
+}
+
 // TestFirstHour does what the pages of a newcomer's first hour say, one after the other
 // in one folder that has nothing but the files of a release.
 func TestFirstHour(t *testing.T) {
@@ -50,27 +82,11 @@ func TestFirstHour(t *testing.T) {
 	}
 	chromium, err := exec.LookPath(chromium)
 	require.NoError(t, err)
-	dir := t.TempDir()
-	platform := runtime.GOOS + "_" + runtime.GOARCH
-	for _, pattern := range []string{"helixd_*_" + platform + ".tar.gz", "helixd-client-*.tgz"} {
-		files, err := filepath.Glob(filepath.Join(release, pattern))
-		require.NoError(t, err)
-		require.Len(t, files, 1, pattern)
-		raw, err := os.ReadFile(files[0])
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(files[0])), raw, 0o600))
-	}
-	bin := filepath.Join(dir, ".local", "bin")
-	require.NoError(t, os.MkdirAll(bin, 0o755))
-	// It stands in for sudo, since the test must not install anything.
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\n[ \"$1\" = cp ] && cp \"$2\" "+bin+"/\n"), 0o755))
+	dir, bin := releaseFolder(t, release, "helixd_*_"+platform+".tar.gz", "helixd-client-*.tgz")
 	env := append(environment(t, bin), "CHROMIUM="+chromium)
 	isolated := docs.Isolated()
 	for _, file := range firstHour {
-		text, err := os.ReadFile(filepath.Join(docsFolder, file))
-		require.NoError(t, err)
-		page, err := docs.Parse(filepath.Base(file), strings.ReplaceAll(string(text), "linux_amd64", platform)) // the pages name one platform
-		require.NoError(t, err)
+		page := releasePage(t, file)
 		if !t.Run(page.Name, func(t *testing.T) { runPage(t, page, dir, isolated, env) }) {
 			return // the next pages use what this one has left
 		}

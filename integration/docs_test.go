@@ -107,6 +107,9 @@ func TestDocs(t *testing.T) {
 	t.Logf("a separate network for each page: %v", isolated)
 	skipped, ran := 0, 0
 	for _, page := range readDocs(t) {
+		if page.Name == filepath.Base(firstMonth) {
+			continue // it needs a release: see TestFirstMonth
+		}
 		name := strings.TrimSuffix(page.Name, ".md")
 		for _, b := range page.Blocks {
 			if b.NotRun != "" {

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -22,9 +23,12 @@ import (
 // Client returns a client of the node that repeats no request: a program counts
 // refusals, and says itself which request it makes again. A request has failed if the
 // node sends nothing for as long as idle.
-func Client(url string, idle time.Duration) *client.Client {
-	return client.New(url, &client.Options{MaxRetries: -1, Idle: idle, HTTPClient: &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: 10_000, IdleConnTimeout: 5 * time.Second, DisableCompression: true,
+func Client(url string, idle time.Duration) *client.Client { return ClientWith(url, idle, "", nil) }
+
+// ClientWith returns a [Client] with a bearer token, and its settings of TLS.
+func ClientWith(url string, idle time.Duration, token string, secure *tls.Config) *client.Client {
+	return client.New(url, &client.Options{MaxRetries: -1, Idle: idle, Token: client.StaticToken(token), HTTPClient: &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 10_000, IdleConnTimeout: 5 * time.Second, DisableCompression: true, TLSClientConfig: secure,
 	}}})
 }
 

@@ -21,6 +21,7 @@ type Block struct {
 	NotRun   string // why it is not run; empty: it is
 	Stays    bool   // its commands run in another terminal, and go on
 	Before   string // the text between it and the block, or the heading, before it
+	Heading  string // the last one before it, without what makes it one
 }
 
 // Command is a line for the shell.
@@ -42,7 +43,7 @@ const stays = "<!-- in another terminal -->"
 func Parse(name, text string) (Page, error) {
 	page := Page{Name: name}
 	lines := strings.Split(text, "\n")
-	reason, terminal, before := "", false, 0
+	reason, terminal, before, heading := "", false, 0, ""
 	for i := 0; i < len(lines); i++ {
 		if found := notRun.FindStringSubmatch(lines[i]); found != nil {
 			reason = found[1]
@@ -58,11 +59,11 @@ func Parse(name, text string) (Page, error) {
 				reason, terminal = "", false
 			}
 			if strings.HasPrefix(lines[i], "#") {
-				before = i + 1
+				before, heading = i+1, strings.TrimLeft(lines[i], "# ")
 			}
 			continue
 		}
-		block := Block{Line: i + 2, NotRun: reason, Stays: terminal, Before: strings.Join(lines[before:i], "\n")}
+		block := Block{Line: i + 2, NotRun: reason, Stays: terminal, Before: strings.Join(lines[before:i], "\n"), Heading: heading}
 		reason, terminal = "", false
 		block.Language, block.File, _ = strings.Cut(info, " ")
 		start := i + 1

@@ -10,15 +10,16 @@ import (
 )
 
 func TestPagesAreParsed(t *testing.T) {
-	page, err := Parse("p.md", "Text\n```yaml a.yaml\nx: 1\n```\n<!-- not run: it is slow -->\n```sh\nfalse\n```\n\n```console\n$ a\nout\nmore\n$ b\n```\n")
+	page, err := Parse("p.md", "# A page\nText\n```yaml a.yaml\nx: 1\n```\n<!-- not run: it is slow -->\n```sh\nfalse\n```\n\n```console\n$ a\nout\nmore\n$ b\n```\n")
 	require.NoError(t, err)
 	require.Len(t, page.Blocks, 3)
 	assert.Equal(t, "a.yaml", page.Blocks[0].File)
+	assert.Equal(t, "A page", page.Blocks[0].Heading)
 	assert.Equal(t, "x: 1\n", page.Blocks[0].Text)
 	assert.Equal(t, "it is slow", page.Blocks[1].NotRun)
 	assert.Empty(t, page.Blocks[1].Commands())
 	assert.Equal(t, []Command{
-		{Line: 11, Text: "a", Output: "out\nmore\n", Shown: true}, {Line: 14, Text: "b", Shown: true},
+		{Line: 12, Text: "a", Output: "out\nmore\n", Shown: true}, {Line: 15, Text: "b", Shown: true},
 	}, page.Blocks[2].Commands())
 	_, err = Parse("p.md", "```sh\n")
 	require.ErrorContains(t, err, "p.md:1")
