@@ -76,7 +76,7 @@ func (r *removal) absent(ctx context.Context, s *Server) error {
 		switch {
 		case runs:
 			return fmt.Errorf("embed: remove server: %s runs: stop it first", r.name)
-		case err == nil && slices.Contains(s.instance().peers(), r.name):
+		case err == nil && seenBy == "" && slices.Contains(s.instance().peers(), r.name): // perhaps for a moment, while it tries to reach it
 			seenBy = s.Name()
 		}
 		if err == nil && seenBy != "" { // out of this one's reach, or just lost
