@@ -75,13 +75,14 @@ export async function namesTheCause({ browser, demo }) {
   const session = 'f-cause', run = 'run-01M81H4P2KXMMR9JJF3GW784GG', step = { runId: run, stepId: 'turn-1-step-1', step: 1 };
   const cause = 'POST https://orders.example/refunds: 503 Service Unavailable (see tools.refund.http.url)';
   const call = { toolCallId: 'call_1', toolName: 'refund' };
-  const facts = [
+  const records = [
     ['session_created', { agentType: 'clerk', state: {} }], ['user_message', { content: 'Refund it.' }], ['run_requested', { runId: run, mode: 'start' }], ['run_claimed', { runId: run, node: 'n', attempt: 1 }],
-    ['model_turn', { ...step, model: 'm', stopReason: 'tool_use', parts: [{ toolCall: { ...call, arguments: {} } }] }],
-    ['tool_result', { ...step, ...call, result: null, error: 'the tool could not be asked', errorCode: 'tool_execution_failed', cause }],
+    ['step_start', { stepId: step.stepId, step: 1 }, 'chunk'], ['model_turn', { ...step, model: 'm', stopReason: 'tool_use', parts: [{ toolCall: { ...call, arguments: {} } }] }],
+    ['tool_start', { ...call, arguments: {}, step: 1 }, 'chunk'], ['tool_result', { ...step, ...call, result: null, error: 'the tool could not be asked', errorCode: 'tool_execution_failed', cause }],
   ];
-  await demo.bring(session, facts.map(([type, data], i) => ({
-    sequence: i + 1, time: new Date(1795347863000 + i).toISOString(), kind: 'fact', type, agent: session, run, writer: 'w', ordinal: i + 1, data: { type, ...data, sessionId: session, timestamp: 1795347863000 + i },
+  await demo.bring(session, records.map(([type, data, kind = 'fact'], i) => ({
+    sequence: i + 1, time: new Date(1795347863000 + i).toISOString(), kind, type, agent: session, run, writer: 'w', ordinal: i + 1, ...(type.startsWith('tool_') ? { call: call.toolCallId } : {}),
+    data: { type, ...data, ...(kind === 'fact' ? { sessionId: session } : { agentId: session, agentType: 'clerk' }), timestamp: 1795347863000 + i },
   })));
   const page = await open(browser, link(demo.url, session));
   await settles(page, session);
