@@ -1,49 +1,8 @@
 // A session of 100,000 records.
 import assert from 'node:assert/strict';
 import { appears, at, close, link, open, part, settles, shoot, sleep, until, values } from './browser.mjs';
+import { RECORDS, large as session, records } from './samples.mjs';
 import { agrees } from './shown.mjs';
-
-export const session = 'large';
-const RECORDS = 100_000;
-
-/** records are a long conversation: a step is two hundred records. */
-export function records() {
-  const run = 'run-01M81H4P2KXMMR9JJF3GW784GG';
-  const all = [];
-  let time = 1795347863000;
-  const add = (kind, type, data, more) => {
-    time += 40;
-    const sequence = all.length + 1;
-    const who = kind === 'fact' ? { sessionId: session } : { agentId: session, agentType: 'talker' };
-    all.push({ sequence, time: new Date(time).toISOString(), kind, type, agent: session, run, writer: 'w', ordinal: sequence, ...more, data: { type, ...data, ...who, timestamp: time } });
-  };
-  add('fact', 'session_created', { agentType: 'talker', state: { visited: {} } });
-  add('fact', 'user_message', { content: 'Walk through the town, and tell me of every street.' });
-  add('fact', 'run_requested', { runId: run, mode: 'start' });
-  add('fact', 'run_claimed', { runId: run, node: 'node-1', attempt: 1 });
-  for (let step = 1; all.length < RECORDS - 210; step++) {
-    const stepId = `turn-1-step-${step}`;
-    const call = `call_${step}`;
-    const said = [];
-    add('chunk', 'step_start', { stepId, step });
-    for (let w = 0; w < 190; w++) {
-      said.push(`word${step}-${w} `);
-      add('chunk', 'text_delta', { delta: said.at(-1), step });
-    }
-    const args = { street: `Street ${step}` };
-    add('fact', 'model_turn', { runId: run, stepId, step, model: 'talker-1', stopReason: 'tool_use', usage: { prompt: 100 + step, completion: 190, total: 290 + step }, parts: [{ text: said.join('') }, { toolCall: { toolCallId: call, toolName: 'visit', arguments: args } }] });
-    add('chunk', 'tool_start', { toolCallId: call, toolName: 'visit', arguments: args, step }, { call });
-    add('chunk', 'state_patch', { patches: [{ op: 'add', path: `/visited/${step}`, value: `Street ${step}` }], step }, { call });
-    add('fact', 'tool_result', { runId: run, stepId, toolCallId: call, toolName: 'visit', result: { houses: step } }, { call });
-    add('chunk', 'tool_end', { toolCallId: call, toolName: 'visit', result: { houses: step }, providerExecuted: true, step }, { call });
-    const checkpointId = `cpv1-${session}-s${step}-t${time}-000000`;
-    add('chunk', 'step_end', { stepId, usage: { inputTokens: 100 + step, outputTokens: 190 }, finishReason: 'tool-calls', step });
-    add('chunk', 'step_committed', { runId: run, stepId, checkpointId, step });
-    add('chunk', 'checkpoint_created', { runId: run, checkpointId, stepCount: step, step });
-  }
-  while (all.length < RECORDS) add('chunk', 'custom', { eventName: 'tick', data: all.length, step: 0 });
-  return all;
-}
 
 const quantile = (values, q) => values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))];
 

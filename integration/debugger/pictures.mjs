@@ -2,8 +2,7 @@
 // every state in both colour schemes there, to look at.
 import { appears, at, close, drawn, launch, link, open, part, press, settles, text, until, write } from './browser.mjs';
 import { Daemon } from './daemon.mjs';
-import { records, session as large } from './large.mjs';
-import { answering, chunks, none } from './states.mjs';
+import { answering, chunks, large, none, records } from './samples.mjs';
 
 const docs = process.env.DEBUGGER_PICTURES;
 const states = process.env.DEBUGGER_STATES;

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { appears, close, drawn, link, open, part, press, settles, shoot, text, until, write } from './browser.mjs';
+import { answering, chunks, none } from './samples.mjs';
 
 const axe = await readFile(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 
@@ -12,29 +13,6 @@ async function violations(page) {
   const { violations: found } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }));
   return found.flatMap((v) => v.nodes.slice(0, 8).map((n) => `${v.id}: ${n.target} ${n.any.concat(n.all).map((c) => c.message).join('; ').slice(0, 160)} ${n.html.slice(0, 120)}`));
 }
-
-/** answering loads a page again, with answers of the routes that a test gives: a body, null for none ever, or an Error for a broken connection. */
-export async function answering(page, routes) {
-  await page.setRequestInterception(true);
-  page.on('request', (request) => {
-    const { pathname } = new URL(request.url());
-    const [, answer] = Object.entries(routes).find(([path]) => new RegExp(path).test(pathname)) ?? [];
-    if (answer === undefined || page.answersItself) request.continue();
-    else if (answer instanceof Error) request.abort('connectionrefused');
-    else if (answer !== null) request.respond({ contentType: 'application/json', body: JSON.stringify(answer) });
-  });
-  await page.reload({ waitUntil: 'domcontentloaded' });
-}
-
-export const none = { '/sessions$': { items: [], total: 0, offset: 0, limit: 100, hasMore: false, current: true } };
-
-/** chunks of an agent that runs elsewhere. */
-export const chunks = (session) => [
-  { type: 'thinking', content: 'They ask for tea.', isComplete: false, step: 1 }, { type: 'text_delta', delta: 'I look ', step: 1 }, { type: 'text_delta', delta: 'for tea.', step: 1 },
-  { type: 'tool_start', toolCallId: 'c1', toolName: 'lookup', arguments: { what: 'tea' }, step: 1 },
-  { type: 'tool_end', toolCallId: 'c1', toolName: 'lookup', result: { found: 'green' }, providerExecuted: true, step: 1 },
-  { type: 'text_delta', delta: 'There is green tea.', step: 2 },
-].map((c) => ({ ...c, agentId: session, agentType: 'barista', timestamp: Date.now() }));
 
 /** Without sessions the page says what to do, and does it. */
 export async function teachesAndStarts({ browser, demo }) {
