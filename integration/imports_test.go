@@ -181,7 +181,7 @@ func TestTheCommandsPartsPointOneWay(t *testing.T) {
 	const root = "cmd/helixd"
 	order := []string{
 		"config", "sizing", "internal/terminal", "internal/flags", "internal/source", "internal/settings", "internal/agentconfig",
-		"internal/demo", "internal/doctor", "internal/clitest", "internal/cli/inspect", "internal/cli/control", "internal/cli/operate",
+		"internal/demo", "internal/beside", "internal/doctor", "internal/clitest", "internal/cli/inspect", "internal/cli/control", "internal/cli/operate",
 		"internal/daemon", "",
 	}
 	rank := func(folder string) int {
