@@ -30,6 +30,7 @@ export function createApp(onUnauthorized) {
     head: 0,
     timeline: null, // null until it has come
     compareTo: null, // {session, at}
+    drags: false, // the position was moved by a pointer last
     agent: null, // whose conversation is shown, of the session's tree; null: the root's
     connection: { state: 'idle', error: null }, // idle, loading, live, retrying, gone, refused
     api: createAPI((had) => onUnauthorized(app, had)),
@@ -54,11 +55,17 @@ export function createApp(onUnauthorized) {
 
     // go shows something else, as a step that the browser's back undoes. What
     // is left out stays, within a session: {at: null} follows the head.
-    go(target) { move(target, 'push') },
+    go(target) {
+      app.drags = false
+      move(target, 'push')
+    },
 
     // scrub moves the position any number of times: one step back undoes
-    // it all.
-    scrub(at) { move({ at }, 'later') },
+    // it all. drags: by a pointer that may move on at once.
+    scrub(at, drags = false) {
+      app.drags = drags
+      move({ at }, 'later')
+    },
 
     // look shows another agent of the tree.
     look(agent) {

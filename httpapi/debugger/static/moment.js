@@ -90,7 +90,7 @@ export function mount(element, app) {
     element.dataset.loading = n
     clearTimeout(scrubbing)
     const now = performance.now()
-    const scrubs = app.at !== null && took > QUICK_MS && now - moved < SCRUB_MS
+    const scrubs = app.at !== null && took > QUICK_MS && (app.drags || now - moved < SCRUB_MS)
     moved = now
     if (scrubs) scrubbing = setTimeout(ask, SCRUB_MS, n)
     else ask(n)

@@ -298,8 +298,7 @@ export function mount(element, app) {
     const seen = x >= -1 && x <= width + 1
     ui.playhead.hidden = !seen || !app.timeline
     ui.playhead.style.transform = `translateX(${Math.round(gutter + x)}px)`
-    ui.future.style.transform = `translateX(${Math.max(0, Math.round(x))}px)`
-    ui.future.style.width = `${Math.max(0, width - Math.max(0, x))}px`
+    ui.future.style.transform = `translateX(${Math.min(width, Math.max(0, Math.round(x)))}px)` // what is beyond the edge is cut off
     ui.future.hidden = app.at === null
     const other = app.compareTo?.session === app.session && app.timeline ? px(axis.x(app.compareTo.at)) : -1
     ui.other.hidden = !(other >= 0 && other <= width)
@@ -407,7 +406,7 @@ export function mount(element, app) {
   const plotX = (event) => event.clientX - left - gutter
 
   pointers(ui.scrubber, {
-    drag: (event) => app.scrub(axis.sequence(unpx(Math.min(Math.max(0, plotX(event)), width)))),
+    drag: (event) => app.scrub(axis.sequence(unpx(Math.min(Math.max(0, plotX(event)), width))), true),
   })
   pointers(ui.scroll, {
     threshold: 4,
