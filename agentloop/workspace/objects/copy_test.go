@@ -86,7 +86,7 @@ func TestCopyWhileFilesChange(t *testing.T) {
 		for i := 0; ctx.Err() == nil; i++ {
 			text := fmt.Sprint(i)
 			if err := w.FS().WriteFile(t.Context(), "file", []byte(text)); err == nil {
-				err = p.Collect(t.Context(), workspacetest.Session.Root)
+				_ = p.Collect(t.Context(), workspacetest.Session.Root) // a file that is written just then may be refused
 			}
 			select {
 			case wrote <- struct{}{}:
