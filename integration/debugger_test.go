@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -38,15 +39,17 @@ func TestDebugger(t *testing.T) {
 	runDebugger(t, "main.mjs")
 }
 
+// chromium returns where Chromium is: CHROMIUM says so, or PATH.
+func chromium(t *testing.T) string {
+	path, err := exec.LookPath(cmp.Or(os.Getenv("CHROMIUM"), "chromium"))
+	require.NoError(t, err)
+	return path
+}
+
 // runDebugger runs a program of the folder debugger beside a daemon with the
 // demo agents, which it may kill and start again, and one that wants tokens.
 func runDebugger(t *testing.T, program string) {
-	chromium := os.Getenv("CHROMIUM")
-	if chromium == "" {
-		chromium = "chromium"
-	}
-	chromium, err := exec.LookPath(chromium)
-	require.NoError(t, err)
+	browser := chromium(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "helix.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(securedConfig), 0o600))
@@ -62,7 +65,7 @@ func runDebugger(t *testing.T, program string) {
 	require.NoError(t, err)
 	node := exec.CommandContext(t.Context(), "node", program, string(world))
 	node.Dir = "debugger"
-	node.Env = append(os.Environ(), "CHROMIUM="+chromium)
+	node.Env = append(os.Environ(), "CHROMIUM="+browser)
 	node.Stderr = os.Stderr
 	commands, err := node.StdoutPipe()
 	require.NoError(t, err)

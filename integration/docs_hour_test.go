@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -76,14 +75,9 @@ func TestFirstHour(t *testing.T) {
 	if release == "" {
 		t.Skip("set HELIX_RELEASE to a folder with a release, as `make hour` does")
 	}
-	chromium := os.Getenv("CHROMIUM")
-	if chromium == "" {
-		chromium = "chromium"
-	}
-	chromium, err := exec.LookPath(chromium)
-	require.NoError(t, err)
+	browser := chromium(t)
 	dir, bin := releaseFolder(t, release, "helixd_*_"+platform+".tar.gz", "helixd-client-*.tgz")
-	env := append(environment(t, bin), "CHROMIUM="+chromium)
+	env := append(environment(t, bin), "CHROMIUM="+browser)
 	isolated := docs.Isolated()
 	for _, file := range firstHour {
 		page := releasePage(t, file)

@@ -53,12 +53,7 @@ func TestReadme(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	chromium := os.Getenv("CHROMIUM")
-	if chromium == "" {
-		chromium = "chromium"
-	}
-	chromium, err := exec.LookPath(chromium)
-	require.NoError(t, err)
+	browser := chromium(t)
 
 	dir := t.TempDir()
 	_, port, err := net.SplitHostPort(freeAddress(t))
@@ -77,7 +72,7 @@ func TestReadme(t *testing.T) {
 
 	node := exec.CommandContext(ctx, "node", "main.mjs", port, plain.url, demo.url)
 	node.Dir = "readme"
-	node.Env = append(os.Environ(), "CHROMIUM="+chromium)
+	node.Env = append(os.Environ(), "CHROMIUM="+browser)
 	node.Stderr = os.Stderr
 	commands, err := node.StdoutPipe()
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -13,52 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/integration/testkit"
 )
-
-// These tests have their own clock. A network can't be part of that, so
-// client and server are joined by pipes.
-
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // piped returns a client of handler. Both end with the test.
 func piped(t *testing.T, handler http.HandlerFunc) *client.Client {
-	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	srv := &http.Server{Handler: handler}
-	go func() { _ = srv.Serve(p) }()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		near, far := net.Pipe()
-		select {
-		case p.conns <- far:
-			return near, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		srv.Close()
-		synctest.Wait()
-	})
-	return client.New("http://x", &client.Options{HTTPClient: &http.Client{Transport: transport}})
+	return client.New("http://x", &client.Options{HTTPClient: testkit.Piped(t, handler)})
 }
 
 func answers(w http.ResponseWriter, status int, body string) {

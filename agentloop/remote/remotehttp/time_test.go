@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -16,60 +15,12 @@ import (
 
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
+	"github.com/helixd/helixd/integration/testkit"
 )
-
-// These tests have their own clock. A network can't be part of that, so
-// client and server are joined by pipes.
-
-// pipes is a listener whose connections are pipes.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// serve serves handler and returns a client of it. Both end with the test.
-func serve(t *testing.T, handler http.HandlerFunc) *http.Client {
-	p := &pipes{make(chan net.Conn), make(chan struct{})}
-	srv := &http.Server{Handler: handler}
-	go func() { _ = srv.Serve(p) }()
-	transport := &http.Transport{DialContext: p.dial}
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		srv.Close()
-		synctest.Wait()
-	})
-	return &http.Client{Transport: transport}
-}
 
 func TestSilenceIsADrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		client := testkit.Piped(t, func(w http.ResponseWriter, r *http.Request) {
 			streams(text(1, "a"))(w, r)
 			<-r.Context().Done()
 		})
@@ -85,7 +36,7 @@ func TestSilenceIsADrop(t *testing.T) {
 
 func TestHeartbeatsKeepAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		client := testkit.Piped(t, func(w http.ResponseWriter, r *http.Request) {
 			for range 40 {
 				streams(": heartbeat\n\n")(w, r)
 				time.Sleep(15 * time.Second)
@@ -102,7 +53,7 @@ func TestHeartbeatsKeepAStream(t *testing.T) {
 
 func TestASlowConsumerIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := serve(t, func(w http.ResponseWriter, r *http.Request) { streams(text(1, "a"), text(2, "b"), end)(w, r) })
+		client := testkit.Piped(t, func(w http.ResponseWriter, r *http.Request) { streams(text(1, "a"), text(2, "b"), end)(w, r) })
 		var last remote.Event
 		for e, err := range remotehttp.New("http://x", &remotehttp.Options{Client: client}).Stream(t.Context(), "s", 0) {
 			require.NoError(t, err)
@@ -116,7 +67,7 @@ func TestASlowConsumerIsNotSilence(t *testing.T) {
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		client := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		client := testkit.Piped(t, func(_ http.ResponseWriter, r *http.Request) {
 			calls.Add(1)
 			<-r.Context().Done()
 		})
@@ -132,7 +83,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 
 func TestTheClientsOwnTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		client := testkit.Piped(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		client.Timeout = time.Second
 		_, err := remotehttp.New("http://x", &remotehttp.Options{Client: client, MaxRetries: -1}).Status(t.Context(), "s")
 		require.EqualError(t, err, "remote: the agent server does not answer: timed out")
@@ -143,7 +94,7 @@ func TestTheClientsOwnTimeLimit(t *testing.T) {
 
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := serve(t, says(503, `{"error":"stopping","code":"UNAVAILABLE"}`))
+		client := testkit.Piped(t, says(503, `{"error":"stopping","code":"UNAVAILABLE"}`))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		began := time.Now()
@@ -165,7 +116,7 @@ func TestAServerSaysHowLongToWait(t *testing.T) {
 		"18446744073709551616": 0,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			client := testkit.Piped(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Retry-After", header)
 				says(503, `{"error":"stopping","code":"UNAVAILABLE"}`)(w, r)
 			})
