@@ -37,6 +37,8 @@ var (
 	// ErrCallNotFound: no call of the session waits or has waited for a
 	// submission under the id.
 	ErrCallNotFound = errors.New("agentloop: tool call not found")
+	// ErrNotLast: the session has another run since the one that the request continues.
+	ErrNotLast = errors.New("agentloop: the session has gone on since that run")
 	// ErrSessionExists: a session has the id already.
 	ErrSessionExists = errors.New("agentloop: session exists")
 	// ErrWorkspaceRemains: files of a session's workspaces can't be removed.

@@ -31,7 +31,7 @@ var factTypes = table[fact.Fact](
 	new(fact.InterruptRequested), new(fact.SessionForked), new(fact.UsageRecorded), new(fact.RemoteProgress),
 	new(fact.MemorySaved), new(fact.MemoryEmbedded), new(fact.MemoryForgotten), new(fact.MemoryRecalled),
 	new(fact.WorkspaceOpened), new(fact.WorkspaceFailed), new(fact.WorkspaceSaved), new(fact.WorkspaceRestored),
-	new(fact.WorkspaceClosed),
+	new(fact.WorkspaceClosed), new(fact.MessageAdded), new(fact.MetadataReplaced), new(fact.RunDeleted),
 )
 
 // table has a function for each type that makes a new value, by the type's name.

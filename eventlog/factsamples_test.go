@@ -165,4 +165,19 @@ var factSamples = []sample[fact.Fact]{
 		&fact.WorkspaceClosed{Reason: "session_expired", Base: factBase},
 		&fact.WorkspaceClosed{Base: factBase},
 	},
+	{
+		&fact.MessageAdded{
+			Role: fact.AddedTool, Content: "be brief", Parts: []fact.TurnPart{{Text: "hello"}}, ToolCallID: "call-1", ToolName: "search",
+			Error: "broke", MessageID: "m-1", Base: factBase,
+		},
+		&fact.MessageAdded{Role: fact.AddedSystem, Base: factBase},
+	},
+	{
+		&fact.MetadataReplaced{Metadata: map[string]string{"k": "v"}, Base: factBase},
+		&fact.MetadataReplaced{Base: factBase},
+	},
+	{
+		&fact.RunDeleted{RunID: "run-1", Base: factBase},
+		&fact.RunDeleted{RunID: "r", Base: factBase},
+	},
 }

@@ -167,7 +167,8 @@ func mortalFact(typ string) bool {
 		(*fact.ToolResult)(nil).Type(), (*fact.RunEnded)(nil).Type(), (*fact.StreamPaused)(nil).Type(), (*fact.StreamResumed)(nil).Type(),
 		(*fact.StreamEnd)(nil).Type(), (*fact.StreamFailed)(nil).Type(), (*fact.CallSuspended)(nil).Type(),
 		(*fact.ResultSubmitted)(nil).Type(), (*fact.InterruptRequested)(nil).Type(), (*fact.RemoteProgress)(nil).Type(),
-		(*fact.MemoryRecalled)(nil).Type(), (*fact.WorkspaceSaved)(nil).Type(), (*fact.WorkspaceRestored)(nil).Type():
+		(*fact.MemoryRecalled)(nil).Type(), (*fact.WorkspaceSaved)(nil).Type(), (*fact.WorkspaceRestored)(nil).Type(),
+		(*fact.MessageAdded)(nil).Type():
 		return true
 	}
 	return false

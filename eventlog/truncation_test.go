@@ -61,7 +61,7 @@ func TestScopes(t *testing.T) {
 	}
 	immortal := []string{
 		"claim_settled", "erased", "memory_embedded", "memory_forgotten", "memory_saved", "run_claimed", "session_created", "session_imported",
-		"session_forked", "truncated", "usage_recorded", "workspace_closed", "workspace_failed", "workspace_opened", "newer",
+		"session_forked", "truncated", "usage_recorded", "metadata_replaced", "run_deleted", "workspace_closed", "workspace_failed", "workspace_opened", "newer",
 	}
 	for _, run := range []string{"", "r"} {
 		for _, typ := range append(eventlog.ChunkTypes(), "newer") {

@@ -223,6 +223,9 @@ func validateFact(f fact.Fact) error {
 		if f.TraceParent != "" && !traceParent.MatchString(f.TraceParent) {
 			k.fail("traceParent", "is not in the form of W3C Trace Context")
 		}
+		k.options(f.RunOptions)
+	case *fact.MessageAdded:
+		k.added(f)
 	case *Truncated:
 		for i, r := range f.Ranges {
 			if r.From == 0 || r.From > r.To {
@@ -283,5 +286,26 @@ func (k *checker) text(name, v string, limit int) {
 func (k *checker) size(name string, n, limit int) {
 	if n > limit {
 		k.fail(name, fmt.Sprintf("must be at most %d bytes, not %d", limit, n))
+	}
+}
+
+// options checks the options of a run.
+func (k *checker) options(o fact.RunOptions) {
+	k.size("instructions", len(o.Instructions), fact.MaxInstructions)
+	if len(o.Tools) > fact.MaxRunTools {
+		k.fail("tools", fmt.Sprintf("must be at most %d", fact.MaxRunTools))
+	}
+}
+
+// added checks a message that was added.
+func (k *checker) added(m *fact.MessageAdded) {
+	oneOf(k, "role", m.Role, fact.AddedSystem, fact.AddedAssistant, fact.AddedTool)
+	switch {
+	case m.Role == fact.AddedAssistant && len(m.Parts) == 0:
+		k.fail("parts", "must not be empty")
+	case m.Role == fact.AddedTool && m.ToolCallID == "":
+		k.fail("toolCallId", "must not be empty")
+	case m.Role == fact.AddedTool && (len(m.Result) > 0) == (m.Error != ""):
+		k.fail("result", "exactly one of result and error is required")
 	}
 }

@@ -1,6 +1,7 @@
 package projector
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,14 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f fact.Fact, before uint
 	case *fact.UserMessage:
 		s.userMessage(r, f)
 		t.notice(f)
+	case *fact.MessageAdded:
+		s.addMessage(r, f)
+	case *fact.MetadataReplaced:
+		s.Metadata = f.Metadata
+	case *fact.RunDeleted:
+		if run := s.run(f.RunID); run != nil {
+			run.Deleted = true
+		}
 	case *fact.RunRequested:
 		t.AskedAt = f.Timestamp
 		return s.requestRun(f, before)
@@ -125,6 +134,26 @@ func (s *Session) userMessage(r eventlog.Record, f *fact.UserMessage) {
 	s.Messages = append(s.Messages, m)
 }
 
+// addMessage adds a message that a client has brought along.
+func (s *Session) addMessage(r eventlog.Record, f *fact.MessageAdded) {
+	m := Message{Role: RoleSystem, Turn: s.TurnCount + 1, Timestamp: f.Timestamp, Sequence: r.Sequence, MessageID: f.MessageID}
+	if s.Turn != nil {
+		m.Turn = s.Turn.Number
+	}
+	switch f.Role {
+	case fact.AddedSystem:
+		m.Content = f.Content
+	case fact.AddedAssistant:
+		m.Role, m.Parts = RoleAssistant, f.Parts
+		for _, p := range f.Parts {
+			m.Content += p.Text
+		}
+	case fact.AddedTool:
+		m.Role, m.ToolCallID, m.ToolName, m.Result, m.Error = RoleTool, f.ToolCallID, f.ToolName, f.Result, f.Error
+	}
+	s.Messages = append(s.Messages, m)
+}
+
 func (s *Session) requestRun(f *fact.RunRequested, before uint64) string {
 	if s.run(f.RunID) != nil {
 		return fmt.Sprintf("run %s was requested before", f.RunID)
@@ -141,6 +170,9 @@ func (s *Session) requestRun(f *fact.RunRequested, before uint64) string {
 		s.ResumeCount++
 	}
 	s.Turn.RunID, s.Turn.Stop = f.RunID, nil
+	s.Turn.Instructions, s.Turn.Tools = f.Instructions, f.Tools
+	s.Ephemeral = f.Ephemeral
+	s.AgentType = cmp.Or(s.AgentType, f.AgentType)
 	s.Status = SessionActive
 	s.ExpiresAt = max(s.ExpiresAt, f.ExpiresAt)
 	run := Run{

@@ -62,7 +62,7 @@ func ForkState(t *Tree, id string, edits ...Edit) (json.RawMessage, error) {
 func (s *Session) fork(rename func(string) string) {
 	s.SessionID, s.StreamID = rename(s.SessionID), rename(s.StreamID)
 	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
-	s.RemoteSequence, s.RemoteCalls, s.Stopped, s.ExpiresAt, s.Resync = 0, nil, nil, 0, ""
+	s.RemoteSequence, s.RemoteCalls, s.Stopped, s.ExpiresAt, s.Resync, s.Ephemeral = 0, nil, nil, 0, "", false
 	s.StreamStatus = eventlog.StreamActive                       // later records of the log may change it
 	if w := s.Workspace; w != nil && w.Status != WorkspaceGone { // the fork opens its own workspace from the snapshot
 		w.Ref, w.Stale, w.Status, w.Error = nil, true, WorkspaceUnopened, ""

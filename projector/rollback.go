@@ -152,9 +152,9 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	for i := range back.Runs {
 		switch run := &back.Runs[i]; {
 		case i == last:
-			claims := run.Claims
+			claims, deleted := run.Claims, run.Deleted
 			*run = *at.Run
-			run.Claims = claims
+			run.Claims, run.Deleted = claims, deleted
 		case i > last:
 			run.Struck = true
 			if !run.over() {

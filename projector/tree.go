@@ -11,7 +11,7 @@ import (
 
 // Version is the version of the fold. A state that another version folded is not
 // continued.
-const Version = 15
+const Version = 16
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -125,6 +125,8 @@ type Session struct {
 	SystemPrompt *string `json:"systemPrompt,omitempty"`
 	// Workspace is the session's workspace, nil if it was never used.
 	Workspace *Workspace `json:"workspace,omitempty"`
+	// Ephemeral: the session is erased when its run has ended or waits.
+	Ephemeral bool `json:"ephemeral,omitempty"`
 	// ForkedFrom is where the session was forked from.
 	ForkedFrom *Fork `json:"forkedFrom,omitempty"`
 }
@@ -195,6 +197,7 @@ const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 	RoleTool      Role = "tool"
+	RoleSystem    Role = "system" // added by a client; it follows the system prompt
 )
 
 // OwnMetadata is the member of a message's metadata that marks helixd's own messages;
@@ -236,6 +239,7 @@ type Run struct {
 	Struck        bool           `json:"struck,omitempty"`      // a rollback went back to before it
 	TraceParent   string         `json:"traceParent,omitempty"` // the caller's, as in RunRequested
 	RequestID     string         `json:"requestId,omitempty"`   // of the HTTP request that asked for it
+	Deleted       bool           `json:"deleted,omitempty"`     // hidden from clients that name it
 }
 
 // Checkpoint is a committed step, or what was durable when a run was interrupted. Its

@@ -21,6 +21,9 @@ type Turn struct {
 	Step     *Step `json:"step,omitempty"` // the open or the last step
 	// Retryable is the retryable member of the turn's last error.
 	Retryable bool `json:"retryable,omitempty"`
+	// Instructions and Tools are those of the run that drives the turn now.
+	Instructions string            `json:"instructions,omitempty"`
+	Tools        []fact.ClientTool `json:"tools,omitempty"`
 	// Stop is the request to stop the run that drives the turn now.
 	Stop *Stop `json:"stop,omitempty"`
 }

@@ -18,5 +18,13 @@ func knows(t *projector.Tree, messages []agentloop.Input) bool {
 	})
 }
 
+// isLast returns ErrNotLast unless run, if it is not empty, is the session's last one.
+func isLast(t *projector.Tree, run string) error {
+	if last := t.CurrentRun(); run != "" && (last == nil || last.RunID != run) {
+		return agentloop.ErrNotLast
+	}
+	return nil
+}
+
 // Started names the run that a request began or found.
 type Started = request.Started

@@ -3,12 +3,14 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
@@ -26,6 +28,12 @@ type ResumeRequest struct {
 	Turn int
 	// Approved decides all open approvals (with_confirmation).
 	Approved bool
+	// Answers are to calls that wait; they are stored with the request, all or none.
+	Answers []Submission
+	// Options are what the request asks of this run alone.
+	Options fact.RunOptions
+	// After, if set, is the run that must be the session's last one: if not, ErrNotLast.
+	After string
 	// Hooks, if set, are notified of the run that the request begins, while this
 	// process drives it.
 	Hooks *agentloop.Hooks
@@ -57,6 +65,9 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	if err := request.CheckInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
+	if len(req.Answers) > maxAnswers {
+		return Started{}, &eventlog.ValidationError{Field: "answers", Reason: fmt.Sprintf("must be at most %d", maxAnswers)}
+	}
 	switch req.Mode {
 	case fact.ModeFromCheckpoint, fact.ModeRetry:
 		return l.TimeTravel.Rewind(ctx, timetravel.RewindRequest{
@@ -72,8 +83,13 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	for {
 		more := false
 		s, err := l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
-			if t != nil && knows(t, req.Messages) {
-				return nil, "", agentloop.ErrMessageKnown
+			if t != nil {
+				if err := isLast(t, req.After); err != nil {
+					return nil, "", err
+				}
+				if knows(t, req.Messages) {
+					return nil, "", agentloop.ErrMessageKnown
+				}
 			}
 			facts, run, more, err = l.resumption(ctx, t, req)
 			return facts, run, err
@@ -94,19 +110,25 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	if run, err := l.resumable(ctx, t, req); run != "" || err != nil {
 		return nil, run, false, err
 	}
+	if facts, err = answersOf(ctx, l, t, req.Answers); err != nil {
+		return nil, "", false, err
+	}
 	switch req.Mode {
 	case fact.ModeWithMessage:
-		facts = l.clock.AbandonAll(t)
+		facts = append(facts, unanswered(l.clock.AbandonAll(t), req.Answers)...)
 	case fact.ModeWithConfirmation:
 		facts = l.clock.ConfirmAll(t, req.Approved)
 		if len(facts) == 0 {
 			return nil, "", false, agentloop.ErrNothingToConfirm
 		}
 	}
-	if len(facts) > maxAnswers {
+	if len(facts) > maxAnswers && len(req.Answers) == 0 {
 		return facts[:maxAnswers], "", true, nil
 	}
-	begin := l.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)
+	if err := plan.CheckClientTools(l.agents.Defs()[t.AgentType], req.Options.Tools); err != nil {
+		return nil, "", false, err
+	}
+	begin := l.requests.NewRunWith(ctx, req.SessionID, req.Mode, req.Messages, req.Options)
 	run = begin[0].Run
 	l.node.Attach(req.SessionID, run, req.Hooks)
 	facts = append(append(facts, begin...), l.clock.Resumed(&t.Session, run, req.Mode))

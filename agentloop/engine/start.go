@@ -8,6 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
+	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
@@ -29,6 +30,10 @@ type StartRequest struct {
 	// Branch makes the session a fork of another one, if it is new (Execute
 	// only).
 	Branch *timetravel.ForkRequest
+	// Options are what the request asks of this run alone.
+	Options fact.RunOptions
+	// After, if set, is the run that must be the session's last one: if not, ErrNotLast.
+	After string
 	// Hooks, if set, are notified of the run that the request begins, while this
 	// process drives it.
 	Hooks *agentloop.Hooks
@@ -46,7 +51,7 @@ func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
 		switch {
 		case t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed:
 			return "", agentloop.ErrAlreadyCompleted
-		case t.AgentType != req.AgentType:
+		case t.AgentType != "" && t.AgentType != req.AgentType:
 			return "", otherAgent(t)
 		case t.Turn == nil: // only outside producers wrote, or all was rolled back
 			return "", nil
@@ -81,7 +86,7 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 	}
 	s, err := l.begin(ctx, req, func(t *projector.Tree) (string, error) {
 		switch {
-		case t.AgentType != req.AgentType:
+		case t.AgentType != "" && t.AgentType != req.AgentType:
 			return "", otherAgent(t)
 		case t.Turn == nil:
 			return "", nil
@@ -111,6 +116,9 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 	if err := request.CheckInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
+	if err := plan.CheckClientTools(l.agents.Defs()[req.AgentType], req.Options.Tools); err != nil {
+		return Started{}, err
+	}
 	return l.requests.Do(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 		if t == nil {
 			state := req.State
@@ -123,6 +131,8 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			}}}
 		} else if req.MayUse != nil && !req.MayUse(t) {
 			return nil, "", agentloop.ErrOtherUser
+		} else if err := isLast(t, req.After); err != nil {
+			return nil, "", err
 		} else if knows(t, req.Messages) {
 			return nil, "", agentloop.ErrMessageKnown
 		} else if run, err = found(t); run != "" || err != nil {
@@ -133,8 +143,11 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			mode = fact.ModeWithMessage
 			facts = append(facts, l.clock.AbandonAll(t)...)
 		}
-		facts = append(facts, l.requests.NewRun(ctx, req.SessionID, mode, req.Messages)...)
+		facts = append(facts, l.requests.NewRunWith(ctx, req.SessionID, mode, req.Messages, req.Options)...)
 		run = facts[len(facts)-1].Run
+		if t != nil && t.AgentType == "" {
+			facts[len(facts)-1].Fact.(*fact.RunRequested).AgentType = req.AgentType
+		}
 		l.node.Attach(req.SessionID, run, req.Hooks)
 		return facts, run, nil
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/drive"
@@ -115,6 +116,36 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 		log(slog.LevelInfo, drive.LogTimeout)
 	}
 	return answer, nil
+}
+
+// answersOf drafts the answers of a request that resumes the session. Errors: as Submit.
+func answersOf(ctx context.Context, l *Loop, t *projector.Tree, answers []Submission) (facts []record.Draft, err error) {
+	for _, sub := range answers {
+		if err := sub.check(); err != nil {
+			return nil, err
+		}
+		owner, call := t.OpenCall(sub.ToolCallID)
+		switch {
+		case call == nil || call.Done || call.Pending == nil || call.Pending.Kind == fact.PendingChild:
+			return nil, agentloop.ErrCallNotFound
+		case call.Answer != nil: // the first one counts
+			continue
+		}
+		f, err := l.submission(ctx, owner, call, sub)
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts, record.Draft{Fact: f, Run: call.RunID, Agent: owner.SessionID})
+	}
+	return facts, nil
+}
+
+// unanswered leaves out what is drafted about calls that have an answer.
+func unanswered(abandoned []record.Draft, answers []Submission) []record.Draft {
+	return slices.DeleteFunc(abandoned, func(d record.Draft) bool {
+		f, ok := d.Fact.(*fact.ResultSubmitted)
+		return ok && slices.ContainsFunc(answers, func(s Submission) bool { return s.ToolCallID == f.ToolCallID })
+	})
 }
 
 // check refuses what no call takes.

@@ -251,7 +251,7 @@ func (v *verifier) judge(r eventlog.Record, s *projector.Session, call string, s
 
 // route is the route of a call today. Approval gates are asked.
 func (v *verifier) route(s *projector.Session, call projector.Call) decide.Route {
-	def := v.defs[s.AgentType]
+	def := v.defs[s.AgentType].With(s.Turn.Tools)
 	return decide.RouteOf(def, call, func() bool {
 		c := agentloop.NewCall(agentloop.Call{
 			SessionInfo: agentloop.SessionInfo{

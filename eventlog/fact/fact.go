@@ -44,7 +44,7 @@ type (
 	// SessionCreated is the first record of every session. Child is set if it
 	// is a sub-agent's; the record is then in the log of its root session.
 	SessionCreated struct {
-		AgentType string            `json:"agentType" helix:"id"`
+		AgentType string            `json:"agentType,omitempty" helix:"id"` // empty: the first run names it
 		State     json.RawMessage   `json:"state,omitempty" helix:"object"` // initial custom state, an object
 		UserID    string            `json:"userId,omitempty"`
 		Tenant    string            `json:"tenant,omitempty" helix:"id"` // the team or customer that the session belongs to
@@ -86,6 +86,9 @@ type (
 		// TraceParent is the caller's span, in the form of the header traceparent (W3C
 		// Trace Context), if the request had one.
 		TraceParent string `json:"traceParent,omitempty"`
+		// AgentType is the agent of a session that has none yet; empty: the session has one.
+		AgentType string `json:"agentType,omitempty" helix:"id"`
+		RunOptions
 		Base
 	}
 

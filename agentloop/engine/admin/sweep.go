@@ -24,6 +24,8 @@ type SweepOptions struct {
 	// those that have not ended; nil: all sessions are looked at, and those that
 	// have changed since the last sweep are folded.
 	Expiring func(ctx context.Context, before time.Time) iter.Seq2[string, error]
+	// OnlyEphemeral leaves sessions alone that outlive their run.
+	OnlyEphemeral bool
 	// DryRun changes nothing: it counts.
 	DryRun bool
 }
@@ -45,12 +47,13 @@ type lookedAt struct {
 	expiresAt int64
 	over      bool
 	files     bool // there may be some in workspaces
+	ephemeral bool // it is to be erased, since its run has ended or waits
 }
 
 // Sweep ends the sessions that have expired and still wait, for a person or to
 // be resumed: they fail with the code session_expired. It removes the workspaces of all
 // expired sessions, as far as this node can reach them, with their snapshots, and nothing of
-// the log. It leaves a session alone that runs, or of which a sub-agent runs. A failure with
+// the log. An ephemeral session whose run has ended or waits is erased. It leaves a session alone that runs, or of which a sub-agent runs. A failure with
 // one session is logged and counted, and does not stop the sweep. One sweep at a time.
 //
 // Errors: those of listing the sessions; eventlog.ErrRefused; ctx's.
@@ -83,10 +86,15 @@ func (a *Admin) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 			return done, context.Cause(ctx)
 		case err == nil:
 			known[session] = seen
-			if seen.expiresAt == 0 || seen.expiresAt > now.UnixMilli() {
+			if seen.expiresAt == 0 || seen.expiresAt > now.UnixMilli() || o.OnlyEphemeral && !seen.ephemeral {
 				continue
 			}
 			done.Detected++
+			if seen.ephemeral {
+				done.AlreadyTerminal++
+				err = a.eraseEphemeral(ctx, session, o.DryRun)
+				break
+			}
 			if seen.over {
 				done.AlreadyTerminal++
 			} else {
@@ -121,7 +129,19 @@ func (a *Admin) lookAt(ctx context.Context, session string) (lookedAt, error) {
 	if err != nil {
 		return lookedAt{}, err
 	}
-	return lookedAt{head: t.Head, expiresAt: t.ExpiresAt, over: t.Turn == nil, files: hasFiles(t)}, nil
+	return lookedAt{head: t.Head, expiresAt: t.ExpiresAt, over: t.Turn == nil, files: hasFiles(t), ephemeral: t.Ephemeral && !runs(t)}, nil
+}
+
+// eraseEphemeral erases a session whose run has ended or waits, and that nobody keeps.
+func (a *Admin) eraseEphemeral(ctx context.Context, session string, dry bool) error {
+	if dry {
+		return nil
+	}
+	_, err := a.Erase(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return nil
+	}
+	return err
 }
 
 // expire ends a session unless something of it runs, and counts what became of

@@ -3,11 +3,24 @@ package conversation
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
+
+// System returns the system prompt of a model call: the agent's, the instructions of the run,
+// and the system messages that clients have added.
+func System(prompt, instructions string, messages []projector.Message) string {
+	parts := []string{prompt, instructions}
+	for _, m := range messages {
+		if m.Role == projector.RoleSystem {
+			parts = append(parts, m.Content)
+		}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n\n")
+}
 
 // ForModel translates messages. Each call of an answer has its result
 // after it, as providers demand, also where a run has ended before.
@@ -15,6 +28,9 @@ func ForModel(messages []projector.Message) []model.Message {
 	var out []model.Message
 	var open []fact.ToolCall // calls that have no result yet
 	for _, m := range messages {
+		if m.Role == projector.RoleSystem {
+			continue
+		}
 		if m.Role != projector.RoleTool {
 			out, open = append(out, unanswered(open)...), nil
 		}

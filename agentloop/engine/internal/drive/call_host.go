@@ -22,6 +22,7 @@ type toolCall struct {
 	step   int
 	stepID string
 
+	client   bool  // it waits, or has waited, for a client to execute it
 	judged   bool  // a gate has decided that a person must approve the call
 	answered bool  // a person has answered the call
 	waited   int64 // how long that took, in milliseconds

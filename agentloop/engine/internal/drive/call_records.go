@@ -21,6 +21,7 @@ func (t *task) newCall(stepID string, call projector.Call) *toolCall {
 		SessionInfo: t.sessionInfo(), RunID: call.RunID, ToolName: call.Name, ID: call.ID,
 		IdempotencyKey: t.root + ":" + call.RunID + ":" + call.ID,
 	}, c)
+	c.client = call.Pending != nil && call.Pending.Kind == fact.PendingClient
 	if a := call.Answer; a != nil && (a.Kind == fact.SubmitClientResult || a.Kind == fact.SubmitApproval) {
 		c.answered, c.waited = true, max(a.SubmittedAt-call.Pending.CreatedAt, 0)
 	}
@@ -118,7 +119,7 @@ func (c *toolCall) waitUsage() []record.Draft {
 // end returns the chunk of the result for clients.
 func (c *toolCall) end(result json.RawMessage, code, message string) record.Draft {
 	byUs := true
-	if tool := c.r.tool(c.ToolName); tool != nil && tool.Client {
+	if tool := c.r.tool(c.ToolName); c.client || tool != nil && tool.Client {
 		byUs = false
 	}
 	end := &eventlog.ToolEnd{

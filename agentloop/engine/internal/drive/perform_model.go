@@ -80,6 +80,9 @@ func (t *task) request() model.Request {
 	if s.SystemPrompt != nil {
 		system = *s.SystemPrompt
 	}
+	if s.Turn != nil {
+		system = conversation.System(system, s.Turn.Instructions, s.Messages)
+	}
 	return model.Request{System: system, Tools: t.def.Specs, Messages: conversation.ForModel(s.Messages)}
 }
 

@@ -58,6 +58,7 @@ func (r *Tree) newTask(ctx context.Context, e decide.Effect) *task {
 		t.def = r.defs[s.AgentType]
 		if s.Turn != nil {
 			t.runID = s.Turn.RunID
+			t.def = t.def.With(s.Turn.Tools)
 		}
 	}
 	if run := r.tree.CurrentRun(); run != nil { // the root's: nobody asks for a sub-agent's

@@ -29,15 +29,27 @@ func (c Clock) FactBase(session string) fact.Base {
 	return fact.Base{SessionID: session, Timestamp: c.Millis()}
 }
 
-// NewRun returns the records of a request: the messages, then the run.
-func (c Clock) NewRun(session string, mode fact.RunMode, messages []agentloop.Input) []Draft {
-	run := "run-" + c.NewID()
+// Messages returns the records of messages that are of a run, or of none.
+func (c Clock) Messages(session, run string, messages []agentloop.Input) []Draft {
 	var facts []Draft
 	for _, m := range messages {
+		if m.Added != nil {
+			added := *m.Added
+			added.Base = c.FactBase(session)
+			facts = append(facts, Draft{Run: run, Fact: &added})
+			continue
+		}
 		facts = append(facts, Draft{Run: run, Fact: &fact.UserMessage{
 			Content: m.Content, Files: m.Files, Metadata: m.Metadata, MessageID: m.MessageID, Base: c.FactBase(session),
 		}})
 	}
+	return facts
+}
+
+// NewRun returns the records of a request: the messages, then the run.
+func (c Clock) NewRun(session string, mode fact.RunMode, messages []agentloop.Input) []Draft {
+	run := "run-" + c.NewID()
+	facts := c.Messages(session, run, messages)
 	asked := &fact.RunRequested{RunID: run, Mode: mode, Base: c.FactBase(session)}
 	if c.ExpireAfter > 0 {
 		asked.ExpiresAt = asked.Timestamp + c.ExpireAfter.Milliseconds()

@@ -105,8 +105,17 @@ type Propose func(t *projector.Tree) (facts []record.Draft, run string, err erro
 // NewRun drafts a run for a request from outside, which may have a place in a
 // trace.
 func (c *Core) NewRun(ctx context.Context, session string, mode fact.RunMode, messages []agentloop.Input) []record.Draft {
+	return c.NewRunWith(ctx, session, mode, messages, fact.RunOptions{})
+}
+
+// NewRunWith is NewRun with what the request asks of this run alone.
+func (c *Core) NewRunWith(ctx context.Context, session string, mode fact.RunMode, messages []agentloop.Input, o fact.RunOptions) []record.Draft {
 	facts := c.Clock.NewRun(session, mode, messages)
-	facts[len(facts)-1].Fact.(*fact.RunRequested).TraceParent = tracing.Parent(ctx)
+	run := facts[len(facts)-1].Fact.(*fact.RunRequested)
+	run.TraceParent, run.RunOptions = tracing.Parent(ctx), o
+	if o.Ephemeral { // a sweep finds it
+		run.ExpiresAt = run.Timestamp
+	}
 	return facts
 }
 

@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/admission"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/projector"
+)
+
+// CreateRequest makes a session without a run, and without an agent: its first run names one.
+type CreateRequest struct {
+	SessionID string
+	UserID    string
+	Tenant    string
+	Tags      []string
+	Metadata  map[string]string
+	Messages  []agentloop.Input // with which the conversation begins; may be empty
+}
+
+// Create makes a session. Errors: ErrSessionExists, *eventlog.ValidationError,
+// *quota.Exceeded, and the log's errors.
+func (a *Admin) Create(ctx context.Context, req CreateRequest) error {
+	if err := request.CheckInputs(req.Messages); err != nil {
+		return err
+	}
+	return a.change(ctx, req.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
+		if t != nil {
+			return nil, agentloop.ErrSessionExists
+		}
+		created := record.Draft{Fact: &fact.SessionCreated{
+			State: []byte("{}"), UserID: req.UserID, Tenant: req.Tenant, Tags: req.Tags, Metadata: req.Metadata,
+			Base: a.requests.Clock.FactBase(req.SessionID),
+		}}
+		return append([]record.Draft{created}, a.requests.Clock.Messages(req.SessionID, "", req.Messages)...), nil
+	})
+}
+
+// AddMessages appends messages to the conversation of a session that does not run. No agent
+// answers them: the next run's does.
+//
+// Errors: eventlog.ErrSessionNotFound, ErrAlreadyRunning, ErrUseResume if the last turn waits
+// or was interrupted, *eventlog.ValidationError, *quota.Exceeded, and the log's errors.
+func (a *Admin) AddMessages(ctx context.Context, session string, messages []agentloop.Input) error {
+	if err := request.CheckInputs(messages); err != nil {
+		return err
+	}
+	return a.change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+		switch {
+		case t == nil:
+			return nil, eventlog.ErrSessionNotFound
+		case t.Running():
+			return nil, agentloop.ErrAlreadyRunning
+		case t.Turn != nil:
+			return nil, agentloop.ErrUseResume
+		}
+		return a.requests.Clock.Messages(session, "", messages), nil
+	})
+}
+
+// ReplaceMetadata gives a session other metadata. Errors: eventlog.ErrSessionNotFound,
+// *quota.Exceeded, and the log's errors.
+func (a *Admin) ReplaceMetadata(ctx context.Context, session string, metadata map[string]string) error {
+	return a.change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+		if t == nil {
+			return nil, eventlog.ErrSessionNotFound
+		}
+		return []record.Draft{{Fact: &fact.MetadataReplaced{Metadata: metadata, Base: a.requests.Clock.FactBase(session)}}}, nil
+	})
+}
+
+// DeleteRun hides a run of a session from clients that name it; what it has said stays in the
+// conversation. A run that is hidden already stays so. Errors: eventlog.ErrSessionNotFound,
+// ErrNothingToResume if the session has no such run, and the log's errors.
+func (a *Admin) DeleteRun(ctx context.Context, session, run string) error {
+	return a.change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+		if t == nil {
+			return nil, eventlog.ErrSessionNotFound
+		}
+		for _, r := range t.Runs {
+			if r.RunID == run && r.Deleted {
+				return nil, nil
+			}
+			if r.RunID == run {
+				return []record.Draft{{Run: run, Fact: &fact.RunDeleted{RunID: run, Base: a.requests.Clock.FactBase(session)}}}, nil
+			}
+		}
+		return nil, agentloop.ErrNothingToResume
+	})
+}
+
+// change appends records that give a session no work, if its tenant's limits allow them.
+func (a *Admin) change(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) error {
+	charged := admission.Admission{Quota: a.requests.Quota}
+	t, err := a.requests.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+		facts, err := propose(t)
+		if err == nil && len(facts) > 0 {
+			err = charged.Admit(ctx, session, t, facts)
+		}
+		return facts, err
+	})
+	charged.Done(t)
+	return err
+}
