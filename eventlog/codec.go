@@ -32,6 +32,7 @@ var factTypes = table[fact.Fact](
 	new(fact.MemorySaved), new(fact.MemoryEmbedded), new(fact.MemoryForgotten), new(fact.MemoryRecalled),
 	new(fact.WorkspaceOpened), new(fact.WorkspaceFailed), new(fact.WorkspaceSaved), new(fact.WorkspaceRestored),
 	new(fact.WorkspaceClosed), new(fact.MessageAdded), new(fact.MetadataReplaced), new(fact.RunDeleted),
+	new(fact.DurableCreated), new(fact.DurableAppended), new(fact.DurableChanged),
 )
 
 // table has a function for each type that makes a new value, by the type's name.

@@ -1,6 +1,8 @@
 package eventlog_test
 
 import (
+	"encoding/json"
+
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 )
@@ -179,5 +181,23 @@ var factSamples = []sample[fact.Fact]{
 	{
 		&fact.RunDeleted{RunID: "run-1", Base: factBase},
 		&fact.RunDeleted{RunID: "r", Base: factBase},
+	},
+	{
+		&fact.DurableCreated{
+			ContentType: "text/plain; charset=utf-8", TTL: new(int64(60)), ExpiresAt: "2026-01-31T12:00:00Z",
+			Source: &fact.DurableSource{Stream: "~stream/a", Ref: "ref-1", Position: 5, Sequence: 9, Depth: 1}, Base: factBase,
+		},
+		&fact.DurableCreated{ContentType: "application/json", Base: factBase},
+	},
+	{
+		&fact.DurableAppended{
+			Position: 7, Text: "a <b>", Data: []byte{0, 255}, Messages: []json.RawMessage{raw(`{"a":1}`), raw(`[2]`)},
+			Producer: &fact.DurableProducer{ID: "producer-1", Epoch: 1, Seq: 2}, WriterSeq: "09", Closes: true, Base: factBase,
+		},
+		&fact.DurableAppended{Base: factBase},
+	},
+	{
+		&fact.DurableChanged{Fork: &fact.DurableFork{Stream: "~stream/b", Ref: "ref-1", Gone: true}, Deleted: true, Base: factBase},
+		&fact.DurableChanged{Base: factBase},
 	},
 }

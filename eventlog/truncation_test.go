@@ -60,7 +60,7 @@ func TestScopes(t *testing.T) {
 		"step_committed", "step_discarded", "stream_resync", "suspension_marker",
 	}
 	immortal := []string{
-		"claim_settled", "erased", "memory_embedded", "memory_forgotten", "memory_saved", "run_claimed", "session_created", "session_imported",
+		"claim_settled", "durable_appended", "durable_changed", "durable_created", "erased", "memory_embedded", "memory_forgotten", "memory_saved", "run_claimed", "session_created", "session_imported",
 		"session_forked", "truncated", "usage_recorded", "metadata_replaced", "run_deleted", "workspace_closed", "workspace_failed", "workspace_opened", "newer",
 	}
 	for _, run := range []string{"", "r"} {

@@ -29,10 +29,12 @@ func ValidateSessionID(id string) error {
 }
 
 // ValidateClientSessionID reports whether a client may use id for a session: as
-// ValidateSessionID, and the logs of memory scopes are not sessions.
+// ValidateSessionID, and the logs of memory scopes and of durable streams are not sessions.
 func ValidateClientSessionID(id string) error {
-	if IsMemoryLog(id) {
-		return &ValidationError{Field: "sessionId", Reason: "must not begin with " + memoryLogs}
+	for _, prefix := range []string{memoryLogs, durableLogs} {
+		if strings.HasPrefix(id, prefix) {
+			return &ValidationError{Field: "sessionId", Reason: "must not begin with " + prefix}
+		}
 	}
 	return ValidateSessionID(id)
 }
@@ -268,6 +270,8 @@ func validateFact(f fact.Fact) error {
 		case !f.Vector.Finite():
 			k.fail("vector", "must be of finite numbers")
 		}
+	case *fact.DurableCreated, *fact.DurableAppended:
+		k.durable(f)
 	}
 	return k.result()
 }

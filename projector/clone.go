@@ -19,6 +19,7 @@ func (t *Tree) Clone() *Tree {
 		}
 	}
 	c.Appends, c.OldKeys = t.Appends.clone(), slices.Clip(t.OldKeys)
+	c.Durable = t.Durable.Clone()
 	c.Dead, c.Parked = slices.Clip(t.Dead), slices.Clip(t.Parked)
 	return &c
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/projector/durable"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
@@ -86,8 +87,18 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f fact.Fact, before uint
 		return s.changeWorkspace(func(w *Workspace) {
 			*w = Workspace{Name: w.Name, ProviderID: w.ProviderID, Capabilities: w.Capabilities, Status: WorkspaceGone, Error: f.Reason}
 		})
+	case *fact.DurableCreated, *fact.DurableAppended, *fact.DurableChanged:
+		return t.foldDurable(s, r, f)
 	}
 	return ""
+}
+
+// foldDurable folds a fact of a durable stream.
+func (t *Tree) foldDurable(s *Session, r eventlog.Record, f fact.Fact) (problem string) {
+	if t.Durable, problem = durable.Apply(t.Durable, r, f); t.Durable != nil {
+		s.ExpiresAt = t.Durable.Expires()
+	}
+	return problem
 }
 
 // endStream records the end of the stream. If no run has ended before, an outside

@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/projector/durable"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
@@ -33,6 +34,8 @@ type Tree struct {
 	// OldKeys are the keys before those.
 	Appends Appends `json:"appends,omitzero"`
 	OldKeys OldKeys `json:"oldKeys,omitempty"`
+	// Durable is the state of a durable stream; nil: the log is a session's.
+	Durable *durable.Stream `json:"durable,omitempty"`
 	// Dead are the ranges of truncated records. Saved folds have the field's name.
 	Dead eventlog.Truncations `json:"dead,omitempty"`
 	// PatchWork is how many bytes of [MaxPatchWork] the patches have used that later

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -24,6 +25,7 @@ func sessionListing(f readmodel.SessionFilter) listing {
 		unindexed = "+" // use the tenant's index: another one would scan the sessions of all tenants
 	}
 	l.where.and(unindexed+"parent = ?", f.ParentSessionID)
+	l.where.and("NOT (root GLOB ?)", eventlog.DurableLogID("*")) // those count for tenants and expire, and are no sessions
 	l.where.equal("user", f.UserID)
 	l.where.tenant(f.Tenant)
 	l.where.equal(unindexed+"agent", f.AgentType)
