@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/internal/turns"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -38,7 +39,7 @@ const DefaultMinCosine = 0.25
 type Manager struct {
 	opts       Options
 	processing chan struct{} // held by ProcessUnembedded
-	turns      turns
+	turns      *turns.Turns
 }
 
 // New returns a manager. It panics without a log or an index.
@@ -58,7 +59,7 @@ func New(o Options) *Manager {
 	if o.NewID == nil {
 		o.NewID = rand.Text
 	}
-	return &Manager{opts: o, processing: make(chan struct{}, 1), turns: turns{logs: map[string]*turn{}}}
+	return &Manager{opts: o, processing: make(chan struct{}, 1), turns: turns.New()}
 }
 
 // Shutdown waits for the vectors that are being computed, until ctx ends; what

@@ -5,6 +5,7 @@ package admin
 import (
 	"time"
 
+	"github.com/helixd/helixd/agentloop/durable"
 	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 )
@@ -13,6 +14,7 @@ import (
 type Admin struct {
 	requests *request.Core
 	files    *files.Files
+	streams  *durable.Streams
 
 	sweeping chan struct{}       // holds one while there is a sweep
 	lookedAt map[string]lookedAt // by the last sweep, by session; the sweep's
@@ -23,5 +25,6 @@ type Admin struct {
 
 // New returns what a loop has as its field Admin.
 func New(requests *request.Core, f *files.Files) *Admin {
-	return &Admin{requests: requests, files: f, sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1)}
+	streams := durable.New(requests.Log, requests.States, nil)
+	return &Admin{requests: requests, files: f, streams: streams, sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1)}
 }

@@ -53,7 +53,8 @@ type lookedAt struct {
 // Sweep ends the sessions that have expired and still wait, for a person or to
 // be resumed: they fail with the code session_expired. It removes the workspaces of all
 // expired sessions, as far as this node can reach them, with their snapshots, and nothing of
-// the log. An ephemeral session whose run has ended or waits is erased. It leaves a session alone that runs, or of which a sub-agent runs. A failure with
+// the log. It erases durable streams that have expired, and ephemeral sessions whose run has
+// ended or waits. It leaves a session alone that runs, or of which a sub-agent runs. A failure with
 // one session is logged and counted, and does not stop the sweep. One sweep at a time.
 //
 // Errors: those of listing the sessions; eventlog.ErrRefused; ctx's.
@@ -93,6 +94,12 @@ func (a *Admin) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 			if seen.ephemeral {
 				done.AlreadyTerminal++
 				err = a.eraseEphemeral(ctx, session, o.DryRun)
+				break
+			}
+			if eventlog.IsDurableLog(session) {
+				if !o.DryRun {
+					err = a.streams.Expire(ctx, session)
+				}
 				break
 			}
 			if seen.over {
