@@ -13,6 +13,7 @@ import (
 
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/durable"
 )
 
 // anyOrigin is the pattern of all origins.
@@ -63,7 +64,7 @@ func (s *Server) trust(origins []string) error {
 	if len(origins) == 0 {
 		return nil
 	}
-	s.cors = cors.New(cors.Options{
+	o := cors.Options{
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete},
 		AllowedHeaders: []string{
@@ -72,7 +73,13 @@ func (s *Server) trust(origins []string) error {
 		},
 		ExposedHeaders: []string{api.HeaderSession, api.HeaderRequestID},
 		MaxAge:         int(preflightAge.Seconds()),
-	})
+	}
+	if s.opts.Protocols.DurableStreams {
+		o.AllowedMethods = append(o.AllowedMethods, http.MethodPut)
+		o.AllowedHeaders = append(o.AllowedHeaders, durable.RequestHeaders()...)
+		o.ExposedHeaders = append(o.ExposedHeaders, durable.AnswerHeaders()...)
+	}
+	s.cors = cors.New(o)
 	return nil
 }
 

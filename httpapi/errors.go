@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	durablelog "github.com/helixd/helixd/agentloop/durable"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/quota"
@@ -65,6 +66,24 @@ var failures = []failure{
 		return e.Reason, api.LimitDetail{Limit: e.Limit}
 	}), 413, api.CodePayloadTooLarge},
 	{is(web.ErrBodyLost, "the body did not arrive whole", nil), 400, api.CodeInvalidRequest},
+
+	{is(durablelog.ErrNotFound, "there is no such stream", nil), 404, api.CodeNotFound},
+	{is(durablelog.ErrGone, "the stream was deleted, or retention has removed what was asked for; offset=now reads on", nil), 410, api.CodeTruncated},
+	{is(durablelog.ErrSourceGone, "the stream that is to be forked was deleted", nil), 409, api.CodeStreamConflict},
+	{is(durablelog.ErrExists, "the name is taken by a stream with another configuration", nil), 409, api.CodeStreamConflict},
+	{is(durablelog.ErrContentType, "the stream has another content type", nil), 409, api.CodeStreamConflict},
+	{is(durablelog.ErrClosed, "the stream is closed", nil), 409, api.CodeStreamEnded},
+	{is(durablelog.ErrSequence, "Stream-Seq must be greater than the last one", nil), 409, api.CodeSequenceConflict},
+	{as(func(e *durablelog.FencedError) (string, any) {
+		return fmt.Sprintf("the producer has begun epoch %d", e.Epoch), nil
+	}), 403, api.CodeProducerFenced},
+	{as(func(e *durablelog.GapError) (string, any) {
+		return fmt.Sprintf("the producer's next sequence is %d", e.Expected), nil
+	}), 409, api.CodeSequenceConflict},
+	{is(durablelog.ErrFirstSeq, "a new epoch begins with Producer-Seq 0", nil), 400, api.CodeInvalidRequest},
+	{is(durablelog.ErrForkPoint, "the stream that is to be forked has no such place", nil), 400, api.CodeInvalidRequest},
+	{is(durablelog.ErrTooManyForks, "the stream has as many forks as it may have, or is a fork of too many forks", nil), 409, api.CodeStreamConflict},
+	{is(durablelog.ErrBusy, "the stream is being deleted", "create it again"), 409, api.CodeErasurePending},
 
 	{is(eventlog.ErrSessionNotFound, "there is no such session", nil), 404, api.CodeNotFound},
 	{as(func(e *agentloop.UnknownAgentError) (string, any) {

@@ -27,16 +27,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return &Metrics{
 		requests: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_http_requests_total",
-			Help: "Finished requests, by route pattern (other: no route), method and status class. The status aborted means that the client left, or the connection broke, before the answer began.",
-		}, []string{"route", "method", "status"}),
+			Help: "Finished requests, by protocol, route pattern (other: no route), method and status class. The status aborted means that the client left, or the connection broke, before the answer began.",
+		}, []string{"protocol", "route", "method", "status"}),
 		duration: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_http_request_duration_seconds",
 			Help:    "Time from a request to the headers of its answer, in seconds. The duration of a stream does not count.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
-		}, []string{"route", "method"}),
+		}, []string{"protocol", "route", "method"}),
 		streams: r.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "helixd_sse_clients", Help: "Number of open streams of server-sent events on this node, by route pattern.",
-		}, []string{"route"}),
+			Name: "helixd_sse_clients", Help: "Number of open streams of server-sent events on this node, by protocol and route pattern.",
+		}, []string{"protocol", "route"}),
 		refused: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_tenant_refused_total", Help: "Requests that were refused because the tenant or the caller is at a limit, by the limit's name in the configuration.",
 		}, []string{"tenant", "limit"}),
@@ -59,14 +59,14 @@ func (m *Metrics) answered(t *web.Tracker, r *http.Request) {
 	route, method, status := t.Label(), methodLabel(r.Method), "aborted"
 	if t.Begun {
 		status = strconv.Itoa(t.Status/100) + "xx"
-		m.duration.WithLabelValues(route, method).Observe(t.Began.Sub(t.Came).Seconds())
+		m.duration.WithLabelValues(protocolName(route), route, method).Observe(t.Began.Sub(t.Came).Seconds())
 	}
-	m.requests.WithLabelValues(route, method, status).Inc()
+	m.requests.WithLabelValues(protocolName(route), route, method, status).Inc()
 }
 
 // Streaming counts a client with an open stream until done is called.
 func (m *Metrics) Streaming(route string) (done func()) {
-	clients := m.streams.WithLabelValues(route)
+	clients := m.streams.WithLabelValues(protocolName(route), route)
 	clients.Inc()
 	return clients.Dec
 }

@@ -39,12 +39,12 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, 405, a.post("/sessions/s", "{}").status)
 	text := a.samples()
 	require.Subset(t, text, []string{
-		`helixd_http_requests_total{method="GET",route="/sessions/{id}",status="2xx"} 3`,
-		`helixd_http_requests_total{method="GET",route="/sessions/{id}",status="4xx"} 1`,
-		`helixd_http_requests_total{method="HEAD",route="/sessions/{id}",status="2xx"} 1`,
-		`helixd_http_requests_total{method="GET",route="other",status="4xx"} 1`,
-		`helixd_http_requests_total{method="POST",route="other",status="4xx"} 1`,
-		`helixd_http_request_duration_seconds_count{method="GET",route="/sessions/{id}"} 4`,
+		`helixd_http_requests_total{method="GET",protocol="helixd",route="/sessions/{id}",status="2xx"} 3`,
+		`helixd_http_requests_total{method="GET",protocol="helixd",route="/sessions/{id}",status="4xx"} 1`,
+		`helixd_http_requests_total{method="HEAD",protocol="helixd",route="/sessions/{id}",status="2xx"} 1`,
+		`helixd_http_requests_total{method="GET",protocol="helixd",route="other",status="4xx"} 1`,
+		`helixd_http_requests_total{method="POST",protocol="helixd",route="other",status="4xx"} 1`,
+		`helixd_http_request_duration_seconds_count{method="GET",protocol="helixd",route="/sessions/{id}"} 4`,
 	})
 
 	stream := a.open("GET", "/sse?sessionId=s", "")
@@ -54,10 +54,10 @@ func TestMetrics(t *testing.T) {
 			return strings.Contains(strings.Join(a.samples(), "\n")+"\n", line+"\n")
 		}, within, 10*time.Millisecond, line)
 	}
-	shows(`helixd_sse_clients{route="/sse"} 1`)
+	shows(`helixd_sse_clients{protocol="helixd",route="/sse"} 1`)
 	stream.cancel()
-	shows(`helixd_sse_clients{route="/sse"} 0`)
-	shows(`helixd_http_requests_total{method="GET",route="/sse",status="2xx"} 1`)
+	shows(`helixd_sse_clients{protocol="helixd",route="/sse"} 0`)
+	shows(`helixd_http_requests_total{method="GET",protocol="helixd",route="/sse",status="2xx"} 1`)
 	problems, err := testutil.GatherAndLint(a.reg)
 	require.NoError(t, err)
 	require.Empty(t, problems)

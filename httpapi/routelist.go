@@ -15,11 +15,18 @@ type RouteInfo struct {
 	Operation auth.Operation
 }
 
-// Routes returns all routes. A GET route answers HEAD as well.
-func Routes() []RouteInfo {
-	routes := make([]RouteInfo, len(routeTable))
-	for i, rt := range routeTable {
-		routes[i] = RouteInfo{Method: rt.method, Pattern: rt.pattern, Operation: rt.op}
+// Routes returns the routes of helixd's own protocol. A GET route answers HEAD as well.
+func Routes() []RouteInfo { return routesOf(func(p *protocol) bool { return p == nil }) }
+
+// ProtocolRoutes returns the routes of the protocols of others, which their own documents
+// describe. See [Protocols].
+func ProtocolRoutes() []RouteInfo { return routesOf(func(p *protocol) bool { return p != nil }) }
+
+func routesOf(wanted func(*protocol) bool) (routes []RouteInfo) {
+	for _, rt := range routeTable {
+		if wanted(protocolOf(rt.pattern)) {
+			routes = append(routes, RouteInfo{Method: rt.method, Pattern: rt.pattern, Operation: rt.op})
+		}
 	}
 	return routes
 }

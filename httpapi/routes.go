@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/httpapi/durable"
 	"github.com/helixd/helixd/httpapi/internal/control"
 	"github.com/helixd/helixd/httpapi/internal/inspect"
 	"github.com/helixd/helixd/httpapi/internal/operate"
@@ -68,7 +69,16 @@ const (
 	inBodyNew              // the same; the request may create it
 	inBoth                 // two, as a and b; the handler authorizes them
 	inScope                // as id, with scope=session; the handler authorizes it
+	inStream               // as {path}, which names a durable stream
+	inStreamNew            // the same; the request may create it
 )
+
+// anyParams are the parameters of a route that ignores those that it does not know.
+const anyParams = "*"
+
+// restOfPath is the last segment of a pattern that matches all segments from there on. A route
+// without it has precedence.
+const restOfPath = "{path}"
 
 var routeTable = []route{
 	{"POST", "/start", "", auth.OpStart, inBodyNew, controls((*control.Routes).Start)},
@@ -125,6 +135,11 @@ var routeTable = []route{
 	{"GET", "/backup", "rate", auth.OpBackup, noSession, operates((*operate.Routes).Backup)},
 	{"POST", "/sweep", "", auth.OpErase, noSession, operates((*operate.Routes).Sweep)},
 	{"POST", "/admin/reload", "", auth.OpAdmin, noSession, operates((*operate.Routes).Reload)},
+	{"PUT", durable.Prefix + restOfPath, anyParams, auth.OpAppend, inStreamNew, durables((*durable.Routes).Create)},
+	{"POST", durable.Prefix + restOfPath, anyParams, auth.OpAppend, inStream, durables((*durable.Routes).Append)},
+	{"GET", durable.Prefix + restOfPath, anyParams, auth.OpStream, inStream, durables((*durable.Routes).Read)},
+	{"DELETE", durable.Prefix + restOfPath, anyParams, auth.OpErase, inStream, durables((*durable.Routes).Delete)},
+	{"GET", durable.Prefix + "sessions/{id}", anyParams, auth.OpStream, inPath, durables((*durable.Routes).ReadSession)},
 	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it authorizes itself
 	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
 	{"GET", "/healthz", "", opPublic, noSession, operates((*operate.Routes).Healthz)},
@@ -175,15 +190,23 @@ func find(r *http.Request) (byMethod map[string]route, name string) {
 		}
 		segments[i] = segment
 	}
-	for i, rt := range routeTable {
-		if id, ok := match(routePatterns[i], segments); ok {
-			if byMethod == nil {
-				byMethod = map[string]route{}
+	for _, rest := range []bool{false, true} {
+		for i, rt := range routeTable {
+			if strings.HasSuffix(rt.pattern, restOfPath) != rest {
+				continue
 			}
-			byMethod[rt.method] = rt
-			if id != "" {
-				name = id
+			if id, ok := match(routePatterns[i], segments); ok {
+				if byMethod == nil {
+					byMethod = map[string]route{}
+				}
+				byMethod[rt.method] = rt
+				if id != "" {
+					name = id
+				}
 			}
+		}
+		if byMethod != nil {
+			break
 		}
 	}
 	return byMethod, name
@@ -199,11 +222,14 @@ var routePatterns = func() [][]string {
 }()
 
 func match(pattern, segments []string) (id string, ok bool) {
-	if len(pattern) != len(segments) {
+	rest := pattern[len(pattern)-1] == restOfPath
+	if len(segments) < len(pattern) || len(segments) > len(pattern) && !rest {
 		return "", false
 	}
 	for i, p := range pattern {
 		switch {
+		case p == restOfPath:
+			return strings.Join(segments[i:], "/"), true
 		case strings.HasPrefix(p, "{"):
 			id = segments[i]
 		case p != segments[i]:
@@ -216,7 +242,7 @@ func match(pattern, segments []string) (id string, ok bool) {
 // dispatch finds the route of a request and answers it.
 func (s *Server) dispatch(w *web.Tracker, r *http.Request) error {
 	byMethod, name := find(r)
-	if byMethod == nil {
+	if byMethod == nil || !s.spoken(r.URL.Path) {
 		return errNoRoute
 	}
 	method := r.Method
@@ -248,7 +274,14 @@ func allow(byMethod map[string]route) string {
 func (s *Server) serve(w *web.Tracker, r *http.Request, rt route, name string) error {
 	q, queryErr := web.ParseQuery(r.URL.RawQuery)
 	session, named := "", true
+	validate := eventlog.ValidateClientSessionID
 	switch rt.session {
+	case inStream, inStreamNew:
+		session = eventlog.DurableLogID(name)
+		validate = func(string) error {
+			_, err := durable.LogID(name)
+			return err
+		}
 	case inPath, inPathNew, inPathOrNothing:
 		session = name
 	case inQuery:
@@ -280,9 +313,9 @@ func (s *Server) serve(w *web.Tracker, r *http.Request, rt route, name string) e
 		}
 	}
 	req.Session, req.Name, req.Query = session, name, q
-	req.Creates = rt.session == inPathNew || rt.session == inBodyNew
+	req.Creates = rt.session == inPathNew || rt.session == inBodyNew || rt.session == inStreamNew
 	if named {
-		if err := eventlog.ValidateClientSessionID(session); err != nil {
+		if err := validate(session); err != nil {
 			return err
 		}
 		w.Session = session
@@ -309,7 +342,7 @@ func knownParams(known []string) string {
 // parameters, accept any, since proxies may add some.
 func (rt route) checkParams(q web.Query) error {
 	known := strings.Fields(rt.params)
-	if rt.method == http.MethodPost && len(known) == 0 {
+	if rt.params == anyParams || rt.method == http.MethodPost && len(known) == 0 {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Values)) {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 
+	durablelog "github.com/helixd/helixd/agentloop/durable"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/quota"
@@ -24,6 +25,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/httpapi/durable"
 	"github.com/helixd/helixd/httpapi/internal/control"
 	"github.com/helixd/helixd/httpapi/internal/inspect"
 	"github.com/helixd/helixd/httpapi/internal/operate"
@@ -86,6 +88,8 @@ type Options struct {
 	// Chat configures the routes of /chat. nil: they answer NOT_IMPLEMENTED, other than
 	// those of histories.
 	Chat *chat.Options
+	// Protocols are the protocols of others that the server speaks beside its own.
+	Protocols Protocols
 	// Subscribe makes the right of a NATS client to receive the records of a session that
 	// exists. ttl is between [api.MinSubscription] and [api.MaxSubscription]; if it is 0,
 	// Subscribe chooses. nil: the route answers NOT_IMPLEMENTED.
@@ -135,6 +139,7 @@ type Server struct {
 	control *control.Routes
 	operate *operate.Routes
 	chat    *chat.Routes
+	durable *durable.Routes
 
 	// origins refuses requests that web pages of other origins make browsers send. Without
 	// tokens nothing else would.
@@ -214,6 +219,7 @@ func (s *Server) route() (err error) {
 		PublicReady: slices.Contains(o.Public, readyRoute), Grant: o.Subscribe, Revoke: o.Unsubscribe, Reread: o.Reload,
 	}
 	s.chat = chat.New(o.Log, o.Loop, o.States, o.Logger, s.control, s.prices, o.Chat)
+	s.durable = durable.New(durablelog.New(o.Log, o.States, o.Quota), o.Logger)
 	return err
 }
 
@@ -226,6 +232,9 @@ func (s *Server) Close() { s.gate.Close() }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = web.WithID(w, traced(r))
 	s.gate.LimitBody(w, r)
+	if strings.HasPrefix(r.URL.Path, durable.Prefix) {
+		durable.Protect(w.Header())
+	}
 	out := web.NewTracker(w, r)
 	defer s.opts.Metrics.answered(out, r)
 	if s.opts.AccessLog {

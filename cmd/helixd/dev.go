@@ -34,6 +34,7 @@ func (c devCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
+	cfg.EnableProtocols()
 	var agents []agentloop.Agent
 	var fill []func(context.Context, eventlog.Log)
 	if c.Config != "" {
@@ -78,6 +79,7 @@ func (c devCmd) Run(p *flags.Process) error {
 			if err != nil {
 				return nil, nil, err
 			}
+			next.EnableProtocols()
 			next.Auth.AllowUnauthenticated, next.NATS.Listen = cfg.Auth.AllowUnauthenticated, cfg.NATS.Listen
 			agents, err := agentconfig.Agents(next)
 			return next, agents, err

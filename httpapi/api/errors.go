@@ -26,6 +26,9 @@ const (
 	CodeCursorAhead      Code = "CURSOR_AHEAD"
 	CodeTruncated        Code = "TRUNCATED" // below the retention floor
 
+	CodeStreamConflict Code = "STREAM_CONFLICT" // the durable stream has another configuration
+	CodeProducerFenced Code = "PRODUCER_FENCED" // the producer has begun a later epoch
+
 	CodeIdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 	CodeIdempotencyExpired  Code = "IDEMPOTENCY_EXPIRED"
 

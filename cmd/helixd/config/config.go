@@ -61,6 +61,8 @@ type Config struct {
 	Auth Auth      `json:"auth"`
 	CORS CORS      `json:"cors"`
 	Chat Chat      `json:"chat"`
+	// Protocols are those of others that the server speaks beside its own.
+	Protocols Protocols `json:"protocols"`
 	// Agents are by name, [a-zA-Z0-9_-]{1,64}.
 	Agents map[string]Agent `json:"agents"`
 	Memory Memory           `json:"memory"`
@@ -135,6 +137,24 @@ type Chat struct {
 	// ResyncOnResume begins the answer to X-Resume-From-Sequence with a
 	// stream_resync; default true.
 	ResyncOnResume bool `json:"resyncOnResume"`
+}
+
+// Protocols switches the protocols of others.
+type Protocols struct {
+	DurableStreams DurableStreamsProtocol `json:"durableStreams"`
+}
+
+// DurableStreamsProtocol is the Durable Streams protocol, at /v1/stream/.
+type DurableStreamsProtocol struct {
+	// Enabled serves the protocol; default false, in helixd dev true.
+	Enabled bool `json:"enabled"`
+}
+
+// EnableProtocols serves the protocols about which nothing is configured.
+func (c *Config) EnableProtocols() {
+	if !c.isSet("protocols.durableStreams.enabled") {
+		c.Protocols.DurableStreams.Enabled = true
+	}
 }
 
 // The placeholders in Chat.MessageID.

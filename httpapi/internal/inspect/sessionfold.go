@@ -46,7 +46,7 @@ func (s *Routes) listRoots(r *web.Request, f readmodel.SessionFilter, add func(f
 		if err != nil {
 			return err
 		}
-		if eventlog.IsMemoryLog(id) {
+		if eventlog.NotSession(id) {
 			continue
 		}
 		visible, err := r.Visible(id)

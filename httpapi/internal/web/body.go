@@ -78,6 +78,24 @@ func (r *Request) ReadBody(w http.ResponseWriter, limit int, timeout time.Durati
 	return body.Bytes(), in.Close()
 }
 
+// ReadAny is ReadBody for a body that may be empty, or have no Content-Length.
+func (r *Request) ReadAny(w http.ResponseWriter, limit int, timeout time.Duration) ([]byte, error) {
+	switch {
+	case r.ContentLength == 0:
+		return nil, nil
+	case r.ContentLength > 0:
+		return r.ReadBody(w, limit, timeout)
+	}
+	b := &bodyReader{in: io.LimitedReader{R: r.Body, N: int64(limit) + 1}, rc: http.NewResponseController(w), counts: &r.Held, unbounded: true}
+	_ = b.rc.SetReadDeadline(time.Now().Add(timeout))
+	var body bytes.Buffer
+	_, _ = body.ReadFrom(b) // its error is close's
+	if b.err == nil && body.Len() > limit {
+		return nil, &SizeError{"the body is too large", limit}
+	}
+	return body.Bytes(), b.Close()
+}
+
 // bodyReader reads a body that has a length. What has arrived counts in the caller's
 // budget until LeaveBody, or until the request ends.
 type bodyReader struct {
@@ -85,8 +103,9 @@ type bodyReader struct {
 	rc *http.ResponseController
 	// counts is nil for a small body: a caller must be able to stop a run or approve a
 	// call while others hold large bodies open.
-	counts *Holding
-	err    error
+	counts    *Holding
+	unbounded bool // the body has no length: it ends when the client ends it
+	err       error
 }
 
 // OpenBody is ReadBody for a handler that reads the body piece by piece. The handler must
@@ -117,7 +136,7 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 			return 0, busy
 		}
 	}
-	if errors.Is(err, io.EOF) && b.in.N > 0 {
+	if errors.Is(err, io.EOF) && b.in.N > 0 && !b.unbounded {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil && err != io.EOF {

@@ -18,6 +18,8 @@ type Event struct {
 	ID   Position // zero: none
 	Name string   // "": none
 	Data []byte   // one line of JSON
+	// Raw is sent as it is, in place of the rest: whole events of another protocol.
+	Raw []byte
 }
 
 // EventWriter writes server-sent events or, with Lines, only their data.
@@ -54,6 +56,9 @@ func (o *EventWriter) Open() error {
 
 // append appends an event as it is sent.
 func (o *EventWriter) append(b []byte, e Event) []byte {
+	if e.Raw != nil {
+		return append(b, e.Raw...)
+	}
 	if o.Lines {
 		return append(append(b, e.Data...), '\n')
 	}

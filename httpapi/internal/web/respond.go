@@ -21,6 +21,13 @@ func (g *Gate) Respond(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return fmt.Errorf("httpapi: encode the answer: %w", err)
 	}
+	w.Header().Set("Cache-Control", "no-store")
+	return g.RespondBytes(w, status, "application/json", body)
+}
+
+// RespondBytes answers with a body. It returns an error if the caller has too many large
+// answers under way.
+func (g *Gate) RespondBytes(w http.ResponseWriter, status int, contentType string, body []byte) error {
 	if t, ok := w.(*Tracker); ok && t.payer != "" && len(body) > pieceBytes {
 		held := Holding{of: g.Answers, caller: t.payer}
 		if err := held.Take(min(int64(len(body)), g.Answers.ofCaller)); err != nil { // its size alone is never too much for its caller
@@ -29,9 +36,8 @@ func (g *Gate) Respond(w http.ResponseWriter, status int, v any) error {
 		defer held.giveBack()
 	}
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
 	rc := http.NewResponseController(w)
 	g.ExtendDeadline(rc)
 	w.WriteHeader(status)

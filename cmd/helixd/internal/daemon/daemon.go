@@ -254,7 +254,7 @@ func (d *Daemon) ReadBy(read func() (*config.Config, []agentloop.Agent, error)) 
 func serverOptions(c *config.Config, agents []agentloop.Agent) httpapi.Options {
 	return httpapi.Options{
 		AllowUnauthenticated: c.Auth.AllowUnauthenticated, Version: version.Current(), ServiceName: c.ServiceName, Origins: c.CORS.Origins,
-		Chat: settings.Chat(c.Chat, agents), Prices: settings.Prices(c.Prices), Heartbeat: c.Heartbeat, Hosts: settings.Hosts(c), Public: c.Public,
+		Chat: settings.Chat(c.Chat, agents), Protocols: settings.Protocols(c.Protocols), Prices: settings.Prices(c.Prices), Heartbeat: c.Heartbeat, Hosts: settings.Hosts(c), Public: c.Public,
 		InterruptObservationDeadline: c.InterruptObservationDeadline, VerboseValidationErrors: c.VerboseValidationErrors,
 		SubmitToolResultSchema: c.SubmitToolResultSchema, AccessLog: c.Log.Requests,
 	}

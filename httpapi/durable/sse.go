@@ -1,0 +1,143 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/durable"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/internal/stream"
+	"github.com/helixd/helixd/httpapi/internal/web"
+)
+
+// control is the event after each event with data. A client continues after its offset.
+type control struct {
+	Next     string `json:"streamNextOffset"`
+	Cursor   string `json:"streamCursor,omitempty"`
+	UpToDate bool   `json:"upToDate,omitempty"`
+	Closed   bool   `json:"streamClosed,omitempty"`
+}
+
+// follow answers with server-sent events.
+func (s *Routes) follow(w http.ResponseWriter, r *web.Request, v *durable.View, from durable.Offset) error {
+	return r.Streaming(r.Session, func(ctx context.Context) error {
+		lasting, cancel := context.WithTimeout(ctx, followTimeout)
+		defer cancel()
+		defer s.keep(lasting, r, v)()
+		next, stop := iter.Pull2(events(lasting, v, from, r.Query.Values.Get("cursor")))
+		defer stop()
+		first, err, more := next() // an error here is answered as one
+		if errors.Is(err, durable.ErrOffset) {
+			return web.Invalid("offset", "is none of this stream")
+		}
+		if err != nil {
+			return err
+		}
+		if !durable.IsText(v.ContentType) {
+			w.Header().Set(headerSSEEncoding, "base64")
+		}
+		stream.Send(ctx, s.logger, r, r.Session, r.NewEventWriter(w), func(yield func(web.Event, error) bool) {
+			for e, err := first, error(nil); more; e, err, more = next() {
+				if err != nil && (lasting.Err() != nil && ctx.Err() == nil || errors.Is(err, durable.ErrNotFound)) {
+					return // it has lasted long enough, or the stream is deleted: the client learns it from its next request
+				}
+				if !yield(e, err) {
+					return
+				}
+			}
+		})
+		return nil
+	})
+}
+
+// events yields the events of a view from an offset on: its data, each piece with its control
+// event, and then what is appended.
+func events(ctx context.Context, v *durable.View, from durable.Offset, was string) iter.Seq2[web.Event, error] {
+	return func(yield func(web.Event, error) bool) {
+		event := func(p durable.Piece, atTail, closed bool) web.Event {
+			c := control{Next: p.Next.String(), UpToDate: atTail, Closed: closed}
+			if !closed {
+				c.Cursor = cursor(was, time.Now())
+			}
+			return web.Event{Raw: frame(v.ContentType, p, c)}
+		}
+		at := from
+		told := false // that the client has all
+		for p, err := range v.Pieces(ctx, from) {
+			if err != nil {
+				yield(web.Event{}, err)
+				return
+			}
+			at = p.Next
+			told = at.Position == v.Tail.Position
+			if !yield(event(p, told, told && v.Closed), nil) {
+				return
+			}
+		}
+		if !told && !yield(event(durable.Piece{Next: v.Tail}, true, v.Closed), nil) || v.Closed {
+			return
+		}
+		for p, err := range v.Follow(ctx) {
+			if err != nil {
+				yield(web.Event{}, err)
+				return
+			}
+			if !yield(event(p, true, p.Closes), nil) {
+				return
+			}
+		}
+	}
+}
+
+// frame returns a piece and its control event as they are sent, in one write.
+func frame(contentType string, p durable.Piece, c control) []byte {
+	var b []byte
+	switch {
+	case p.Empty():
+	case durable.IsJSON(contentType):
+		b = append(b, "event: data\n"...)
+		b = appendData(b, append(appendMessages(nil, p), ']'))
+	case durable.IsText(contentType):
+		b = append(b, "event: data\n"...)
+		b = appendData(b, p.Bytes)
+	default:
+		b = append(b, "event: data\ndata:"...)
+		b = base64.StdEncoding.AppendEncode(b, p.Bytes)
+		b = append(b, "\n\n"...)
+	}
+	b = append(b, "event: control\n"...)
+	raw, err := eventlog.Marshal(c)
+	if err != nil {
+		panic(err) // strings and booleans
+	}
+	return appendData(b, raw)
+}
+
+// appendData appends data line by line, so that nothing in it ends the event, and ends the
+// event. Clients drop one space after the colon: a line that begins with one gets another.
+func appendData(b, data []byte) []byte {
+	for {
+		end := bytes.IndexAny(data, "\r\n")
+		line := data
+		if end >= 0 {
+			line = data[:end]
+		}
+		b = append(b, "data:"...)
+		if len(line) > 0 && line[0] == ' ' {
+			b = append(b, ' ')
+		}
+		b = append(append(b, line...), '\n')
+		if end < 0 {
+			return append(b, '\n')
+		}
+		if data[end] == '\r' && end+1 < len(data) && data[end+1] == '\n' {
+			end++
+		}
+		data = data[end+1:]
+	}
+}
