@@ -80,6 +80,11 @@ aisdk: ## run the AI SDK's own clients, versions 5 to 7 (needs node, npm)
 	cd integration/aisdk && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_AISDK=1 go test -count=1 -v -run TestAISDK -timeout 10m ./integration
 
+.PHONY: durable
+durable: ## run the suite and the client of the Durable Streams protocol (needs node, npm)
+	cd integration/durable && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_DURABLE=1 go test -count=1 -v -run 'TestDurableStreams$$' -timeout 5m ./integration
+
 .PHONY: debugger
 debugger: ## use the debugger's page (needs node, npm, chromium)
 	cd integration/debugger && npm ci --no-audit --no-fund --loglevel=error

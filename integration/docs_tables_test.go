@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	durablelog "github.com/helixd/helixd/agentloop/durable"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -29,8 +30,10 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/durable"
 	"github.com/helixd/helixd/integration/docs"
 	"github.com/helixd/helixd/projector"
+	fold "github.com/helixd/helixd/projector/durable"
 	"github.com/helixd/helixd/projector/jsondoc"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
@@ -146,7 +149,9 @@ func limitsTable(*testing.T) string {
 		{"HTTP connections of a node", fmt.Sprintf("`limits.connections`, else half of the files that the process may open, at most %d", config.DefaultConnections)},
 		{"body of a request; members of its object", fmt.Sprintf("%s; %d", size(api.MaxBody), api.MaxMembers)},
 		{"… of `/chunks`", size(api.MaxChunksBody)},
+		{"… to a durable stream; messages in it; the stream's name", size(durable.MaxBody) + "; " + fmt.Sprint(durablelog.MaxMessages) + "; " + size(eventlog.MaxDurableName)},
 		{"… of `/submit-tool-result`", size(api.MaxSubmitBody)},
+		{"producers that a durable stream remembers; its forks; streams before a fork", fmt.Sprintf("%d; %d; %d", fold.MaxProducers*3/4, fold.MaxForks, durablelog.MaxDepth)},
 		{"bytes of request bodies under way, of one caller or tenant; of all callers; the same for answers over 64 KiB", size(api.MaxCallerBodies) + "; " + size(api.MaxBodies)},
 		{"a line of `/import`", size(api.MaxImportLine)},
 		{"a submitted result; its error or reason", size(engine.MaxSubmittedResult) + "; " + size(engine.MaxSubmittedError)},

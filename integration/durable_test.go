@@ -1,0 +1,157 @@
+package integration_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/docs"
+)
+
+// durableKills is how often the daemon is killed while a producer writes.
+const durableKills = 5
+
+// TestDurableStreams runs the conformance suite of the Durable Streams protocol, and its client
+// through kills, against the daemon. It needs node and what `make durable` installs.
+func TestDurableStreams(t *testing.T) {
+	if os.Getenv("HELIX_DURABLE") == "" {
+		t.Skip("set HELIX_DURABLE=1, as `make durable` does")
+	}
+	t.Run("conformance", func(t *testing.T) {
+		d := newDurableDaemon(t)
+		d.start()
+		// Cases that wait for the end of a long poll, which is after 20 s, do not all have a timeout
+		// of their own, and vitest's is 5 s.
+		suite := exec.CommandContext(t.Context(), "node_modules/.bin/vitest", "run", "--testTimeout=25000", "suite.test.mjs")
+		suite.Dir = "durable"
+		suite.Env = append(os.Environ(), "NO_COLOR=1", "DURABLE_URL="+d.url)
+		out, err := suite.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		t.Logf("%s", out)
+	})
+	t.Run("guide", runDurableGuide)
+	t.Run("kills", func(t *testing.T) {
+		d := newDurableDaemon(t)
+		d.start()
+		node := exec.CommandContext(t.Context(), "node", "kill.mjs", d.url)
+		node.Dir, node.Stderr = "durable", os.Stderr
+		out, err := node.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, node.Start())
+		lines, kills := 0, 0
+		for in := bufio.NewScanner(out); in.Scan(); {
+			if !strings.HasPrefix(in.Text(), "written") {
+				t.Log(in.Text())
+				continue
+			}
+			if lines++; lines%20 == 0 && kills < durableKills {
+				kills++
+				d.kill()
+				d.start()
+			}
+		}
+		require.NoError(t, node.Wait(), "see above")
+		require.Equal(t, durableKills, kills)
+	})
+}
+
+// The program on the guide's page runs as it is there.
+func runDurableGuide(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(docsFolder, "guides", "durable-streams.md"))
+	require.NoError(t, err)
+	page, err := docs.Parse("durable-streams.md", string(text))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	modules, err := filepath.Abs("durable/node_modules")
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	for _, b := range page.Blocks {
+		if b.File == "count.mjs" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, b.File), []byte(b.Text), 0o600))
+		}
+	}
+	d := newDurableDaemon(t)
+	d.start()
+	node := exec.CommandContext(t.Context(), "node", "count.mjs", d.url)
+	node.Dir = dir
+	out, err := node.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "{ n: 1 }\n{ n: 2 }\n{ n: 3 }\nthe end, at ")
+}
+
+// A producer and a reader change from node to node, also when one is killed: nothing is lost or
+// repeated.
+func TestDurableStreamsOnNodes(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	nodes := newNodes(t)
+	for _, n := range nodes {
+		n.env = append(n.env, "HELIX_PROTOCOLS_DURABLE_STREAMS_ENABLED=true")
+		n.launch()
+	}
+	for _, n := range nodes {
+		n.ready()
+	}
+	// send repeats a request until a node knows what became of it.
+	send := func(n *node, method, query, body string, headers ...string) (status int, next, text string) {
+		for begin := time.Now(); ; {
+			r, err := http.NewRequestWithContext(t.Context(), method, n.url+"/v1/stream/moved"+query, strings.NewReader(body))
+			require.NoError(t, err)
+			r.Header.Set("Authorization", "Bearer t0ken")
+			r.Header.Set("Content-Type", "text/plain")
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			resp, err := client.Do(r)
+			require.NoError(t, err)
+			raw, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			require.NoError(t, err)
+			if resp.StatusCode != http.StatusServiceUnavailable {
+				return resp.StatusCode, resp.Header.Get("Stream-Next-Offset"), string(raw)
+			}
+			require.Less(t, time.Since(begin), clusterPatience, "%s", raw)
+		}
+	}
+	status, from, _ := send(nodes[0], "PUT", "", "")
+	require.Equal(t, http.StatusCreated, status)
+	written, read := "", ""
+	alive := nodes[:]
+	for i := range 30 {
+		if i == 15 {
+			nodes[1].kill()
+			alive = []*node{nodes[0], nodes[2]}
+		}
+		line := fmt.Sprintf("line %d\n", i)
+		written += line
+		producer := []string{"Producer-Id", "p", "Producer-Epoch", "0", "Producer-Seq", fmt.Sprint(i)}
+		status, _, text := send(alive[i%len(alive)], "POST", "", line, producer...)
+		require.Contains(t, []int{http.StatusOK, http.StatusNoContent}, status, text) // 204: the first try was stored
+		status, _, text = send(alive[(i+1)%len(alive)], "POST", "", line, producer...)
+		require.Equal(t, http.StatusNoContent, status, text)
+		status, next, text := send(alive[(i+1)%len(alive)], "GET", "?live=long-poll&offset="+from, "")
+		require.Equal(t, http.StatusOK, status, text)
+		read, from = read+text, next
+	}
+	require.Equal(t, written, read)
+	_, _, whole := send(nodes[2], "GET", "", "")
+	require.Equal(t, written, whole)
+}
+
+// newDurableDaemon returns a daemon that speaks the protocol.
+func newDurableDaemon(t *testing.T) *daemon {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "helix.yaml")
+	// The suite asks as a page of another origin does.
+	require.NoError(t, os.WriteFile(config, []byte("protocols: {durableStreams: {enabled: true}}\ncors: {origins: ['https://example.com']}\n"), 0o600))
+	return newDaemon(t, "serve", "--config", config, "--data-dir", filepath.Join(dir, "data"), "--allow-unauthenticated")
+}
