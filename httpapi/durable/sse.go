@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/helixd/helixd/agentloop/durable"
 	"github.com/helixd/helixd/eventlog"
@@ -59,22 +60,24 @@ func (s *Routes) follow(w http.ResponseWriter, r *web.Request, v *durable.View, 
 // event, and then what is appended.
 func events(ctx context.Context, v *durable.View, from durable.Offset, was string) iter.Seq2[web.Event, error] {
 	return func(yield func(web.Event, error) bool) {
+		var rest halfCharacter
 		event := func(p durable.Piece, atTail, closed bool) web.Event {
+			if durable.IsText(v.ContentType) && !durable.IsJSON(v.ContentType) {
+				p = rest.holdBack(p, closed)
+			}
 			c := control{Next: p.Next.String(), UpToDate: atTail, Closed: closed}
 			if !closed {
 				c.Cursor = cursor(was, time.Now())
 			}
 			return web.Event{Raw: frame(v.ContentType, p, c)}
 		}
-		at := from
 		told := false // that the client has all
 		for p, err := range v.Pieces(ctx, from) {
 			if err != nil {
 				yield(web.Event{}, err)
 				return
 			}
-			at = p.Next
-			told = at.Position == v.Tail.Position
+			told = p.Next.Position == v.Tail.Position
 			if !yield(event(p, told, told && v.Closed), nil) {
 				return
 			}
@@ -92,6 +95,45 @@ func events(ctx context.Context, v *durable.View, from durable.Offset, was strin
 			}
 		}
 	}
+}
+
+// halfCharacter is the beginning of a character of text whose rest is in a later append.
+// Clients decode each event for itself, so a character must not be in two of them.
+type halfCharacter struct {
+	bytes []byte
+	at    durable.Offset // where it begins: a client that leaves continues there
+}
+
+// holdBack puts what was held back before a piece, and holds back half a character at its end,
+// unless the stream ends with it.
+func (h *halfCharacter) holdBack(p durable.Piece, ends bool) durable.Piece {
+	p.Bytes = append(h.bytes, p.Bytes...)
+	n := half(p.Bytes)
+	if ends || n == 0 {
+		h.bytes = nil
+		return p
+	}
+	if more := n == len(p.Bytes) && len(h.bytes) > 0; !more { // it begins in this piece
+		h.at = durable.Offset{Position: p.Next.Position - int64(n), Sequence: p.From.Sequence}
+	}
+	whole := len(p.Bytes) - n
+	h.bytes = bytes.Clone(p.Bytes[whole:])
+	p.Bytes, p.Next = p.Bytes[:whole], h.at
+	return p
+}
+
+// half returns how many bytes at the end of a text begin a character and do not end it. Bytes
+// that no character begins with count as ended.
+func half(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }
 
 // frame returns a piece and its control event as they are sent, in one write.
