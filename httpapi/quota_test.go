@@ -32,7 +32,11 @@ import (
 // models that count.
 func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *testAPI {
 	t.Helper()
-	return newAPIOn(t, memory.New(), agents, withUsers, func(o *httpapi.Options) {
+	return newAPIOn(t, memory.New(), agents, withUsers, withLimits(t, red, agents...))
+}
+
+func withLimits(t *testing.T, red quota.Limits, agents ...agentloop.Agent) func(*httpapi.Options) {
+	return func(o *httpapi.Options) {
 		models := sqlite.Open(o.Log.(eventlog.Feed), snapshot.New(o.Log, nil), sqlite.Options{
 			Path: filepath.Join(t.TempDir(), "rows.db"), Patience: within,
 		})
@@ -43,7 +47,7 @@ func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *test
 		t.Cleanup(loop.Stop)
 		o.Loop, o.Quota, o.ReadModels = loop, q, models
 		require.Eventually(t, func() bool { return models.Fresh(t.Context()).Current }, within, time.Millisecond)
-	})
+	}
 }
 
 func (a *testAPI) produce(id, text, token string) answer {
