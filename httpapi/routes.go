@@ -135,6 +135,8 @@ var routeTable = []route{
 	{"GET", "/backup", "rate", auth.OpBackup, noSession, operates((*operate.Routes).Backup)},
 	{"POST", "/sweep", "", auth.OpErase, noSession, operates((*operate.Routes).Sweep)},
 	{"POST", "/admin/reload", "", auth.OpAdmin, noSession, operates((*operate.Routes).Reload)},
+	// openapi.yaml, which every daemon serves, does not have the routes of a protocol of others: its
+	// own document describes them, and a daemon may not speak it. See [Protocols].
 	{"PUT", durable.Prefix + restOfPath, anyParams, auth.OpAppend, inStreamNew, durables((*durable.Routes).Create)},
 	{"POST", durable.Prefix + restOfPath, anyParams, auth.OpAppend, inStream, durables((*durable.Routes).Append)},
 	{"GET", durable.Prefix + restOfPath, anyParams, auth.OpStream, inStream, durables((*durable.Routes).Read)},
