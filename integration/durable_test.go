@@ -146,6 +146,78 @@ func TestDurableStreamsOnNodes(t *testing.T) {
 	require.Equal(t, written, whole)
 }
 
+// A backup has streams, and elsewhere they are as they were: their bytes, offsets, producers and
+// forks. Erased ones are in it no more, and no byte of them is in the data folder.
+func TestDurableStreamsMove(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	dir := t.TempDir()
+	config, data, restored := filepath.Join(dir, "helix.yaml"), filepath.Join(dir, "data"), filepath.Join(dir, "restored")
+	require.NoError(t, os.WriteFile(config, []byte("protocols: {durableStreams: {enabled: true}}\n"), 0o600))
+	serve := func(data string) *daemon {
+		return newDaemon(t, "serve", "--config", config, "--data-dir", data, "--allow-unauthenticated")
+	}
+	d := serve(data)
+	d.start()
+	send := func(method, path, body string, headers ...string) (int, http.Header, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, d.url+"/v1/stream/"+path, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "text/plain")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, resp.Header, string(raw)
+	}
+	want := func(status int, method, path, body string, headers ...string) http.Header {
+		t.Helper()
+		got, header, text := send(method, path, body, headers...)
+		require.Equal(t, status, got, text)
+		return header
+	}
+	producer := func(seq string) []string {
+		return []string{"Producer-Id", secretText + "-writer", "Producer-Epoch", "0", "Producer-Seq", seq}
+	}
+	middle := want(201, "PUT", "kept", "one ").Get("Stream-Next-Offset")
+	end := want(200, "POST", "kept", "two", "Producer-Id", "p", "Producer-Epoch", "0", "Producer-Seq", "0").Get("Stream-Next-Offset")
+	want(201, "PUT", "fork", "2", "Stream-Forked-From", "/v1/stream/kept", "Stream-Fork-Offset", middle)
+	want(201, "PUT", "erased", secretText)
+	want(200, "POST", "erased", strings.Repeat(secretText, 20<<10), producer("0")...)
+	want(200, "POST", "erased", secretText, producer("1")...)
+	want(201, "PUT", "of-erased", secretText, "Stream-Forked-From", "/v1/stream/erased")
+	require.NotEmpty(t, secretIn(t, data))
+	want(204, "DELETE", "erased", "")
+	require.NotEmpty(t, secretIn(t, data), "its fork needs it")
+	want(204, "DELETE", "of-erased", "")
+	gone(t, data)
+
+	file := filepath.Join(dir, "backup")
+	helixd(t, "backup", "--server", d.url, "--out", file)
+	helixd(t, "verify", "--backup", file)
+	d.stop()
+	require.Empty(t, secretIn(t, data))
+	helixd(t, "restore", file, "--data-dir", restored)
+	helixd(t, "verify", "--data-dir", restored)
+	d = serve(restored)
+	d.start()
+	for path, text := range map[string]string{"kept": "one two", "kept?offset=" + middle: "two", "fork": "one 2"} {
+		status, _, got := send("GET", path, "")
+		require.Equal(t, 200, status, got)
+		require.Equal(t, text, got, path)
+	}
+	require.Equal(t, end, want(200, "HEAD", "kept", "").Get("Stream-Next-Offset"))
+	want(204, "POST", "kept", "two", "Producer-Id", "p", "Producer-Epoch", "0", "Producer-Seq", "0") // it repeats
+	want(200, "POST", "kept", "!", "Producer-Id", "p", "Producer-Epoch", "0", "Producer-Seq", "1")
+	_, _, got := send("GET", "kept?offset="+end, "")
+	require.Equal(t, "!", got)
+	want(404, "GET", "erased", "")
+	want(201, "PUT", "erased", "")
+}
+
 // newDurableDaemon returns a daemon that speaks the protocol.
 func newDurableDaemon(t *testing.T) *daemon {
 	t.Helper()
