@@ -1,0 +1,187 @@
+package cohort
+
+import (
+	"container/heap"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/snapshot"
+	"github.com/helixd/helixd/snapshot/backup"
+)
+
+// Source is a session that may become part of a cohort.
+type Source struct {
+	ID string
+	// Records yields all records of the session, truncated ones too.
+	Records func(context.Context) iter.Seq2[eventlog.Record, error]
+	// Trimmed: retention has removed the session's beginning, so that it can't be run again.
+	Trimmed bool
+}
+
+// Options of [Create].
+type Options struct {
+	Filter Filter
+	// Limit is how many sessions are taken at most; 0: all. If the filter takes more, Seed chooses:
+	// the same sessions for the same seed, in whichever order they come.
+	Limit int
+	Seed  uint64
+	Rules *Rules // nil: nothing is redacted
+}
+
+// Create makes a cohort of sessions. Sessions without an agent, those of outside producers and of
+// memories, are left out. All of the cohort is held in memory. Errors: those of sessions, a [*RuleError],
+// and one that says that the filter took none.
+func Create(ctx context.Context, sessions iter.Seq2[Source, error], o Options) (*Cohort, error) {
+	c := &Cohort{Header: Header{Filter: o.Filter, Limit: o.Limit, Seed: o.Seed}}
+	var chosen sample
+	for source, err := range sessions {
+		if err != nil {
+			return nil, err
+		}
+		rank := rankOf(o.Seed, source.ID)
+		s, skipped, err := read(ctx, source, o.Filter)
+		switch {
+		case err != nil:
+			return nil, err
+		case skipped != "":
+			if c.Header.Skipped == nil {
+				c.Header.Skipped = map[string]int{}
+			}
+			c.Header.Skipped[skipped]++
+		case s != nil:
+			c.Header.Found++
+			heap.Push(&chosen, ranked{rank, *s})
+			if o.Limit > 0 && len(chosen) > o.Limit {
+				heap.Pop(&chosen)
+			}
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("cohort: there is no session that the filter takes")
+	}
+	for _, r := range chosen {
+		c.Sessions = append(c.Sessions, r.session)
+	}
+	if o.Rules != nil {
+		if err := o.Rules.redact(c); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.Write(io.Discard) // which sorts and counts
+}
+
+// read returns a session if the filter takes it, or why it can't be run again.
+func read(ctx context.Context, source Source, f Filter) (s *Session, skipped string, err error) {
+	if source.Trimmed {
+		return nil, "trimmed", nil
+	}
+	s = &Session{Summary: Summary{ID: source.ID}}
+	look := newLook()
+	for r, err := range source.Records(ctx) {
+		if errors.Is(err, eventlog.ErrSessionNotFound) { // it was erased meanwhile
+			return nil, "erased", nil
+		}
+		if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed {
+			return nil, "trimmed", nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if r.Kind == "" || pieces[r.Type] || !json.Valid(r.Payload) {
+			continue
+		}
+		look.see(r)
+		s.Log = append(s.Log, r)
+	}
+	t := &look.tree
+	if t.AgentType == "" {
+		return nil, "", nil
+	}
+	if len(t.Parked) > 0 {
+		return nil, "damaged", nil
+	}
+	s.Agent, s.Status, s.Tags = t.AgentType, string(t.Status), t.Tags
+	if !f.takes(look) {
+		return nil, "", nil
+	}
+	return s, "", nil
+}
+
+// pieces are the types of records in which an answer streams. The complete answer has a record of
+// its own.
+var pieces = typesOf(
+	new(eventlog.TextDelta), new(eventlog.Thinking), new(eventlog.ToolArgStreamStart), new(eventlog.ToolArgStreamDelta),
+	new(eventlog.ToolArgStreamEnd), new(eventlog.SourceURL), new(eventlog.SourceDocument), new(eventlog.File),
+)
+
+func typesOf(chunks ...eventlog.Chunk) map[string]bool {
+	types := map[string]bool{}
+	for _, c := range chunks {
+		types[c.Type()] = true
+	}
+	return types
+}
+
+// FromBackup yields the sessions of a backup. They must be read in their order, each before the next.
+// Errors: those of backup.Read.
+func FromBackup(ctx context.Context, in io.Reader) iter.Seq2[Source, error] {
+	return func(yield func(Source, error) bool) {
+		enough := errors.New("enough")
+		_, _, err := backup.Read(ctx, in, backup.Visitor{
+			Fold: func(string, snapshot.Saved) error { return nil },
+			Session: func(id string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error {
+				source := Source{ID: id, Trimmed: floor > 0, Records: func(context.Context) iter.Seq2[eventlog.Record, error] {
+					return plain(records)
+				}}
+				if !yield(source, nil) {
+					return enough
+				}
+				return nil
+			},
+		})
+		if err != nil && !errors.Is(err, enough) {
+			yield(Source{}, err)
+		}
+	}
+}
+
+func plain(records iter.Seq2[eventlog.Copied, error]) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		for c, err := range records {
+			if !yield(c.Record, err) {
+				return
+			}
+		}
+	}
+}
+
+// rankOf is a session's place in the order of a seed.
+func rankOf(seed uint64, id string) uint64 {
+	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), id...))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+type ranked struct {
+	rank    uint64
+	session Session
+}
+
+// sample is a heap whose top has the greatest rank.
+type sample []ranked
+
+func (s sample) Len() int           { return len(s) }
+func (s sample) Less(i, j int) bool { return s[i].rank > s[j].rank }
+func (s sample) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *sample) Push(x any)        { *s = append(*s, x.(ranked)) }
+func (s *sample) Pop() any {
+	last := len(*s) - 1
+	x := (*s)[last]
+	*s = (*s)[:last]
+	return x
+}

@@ -1,0 +1,99 @@
+package cohort
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// rewrite returns JSON with its texts and numbers as value returns them, in their order and without
+// space. The path has the names of the members around a value, after those around raw; value also gets
+// the names themselves, as text with the path of their object.
+//
+// The value of a JSON Patch operation has the path that the operation names.
+func rewrite(path []string, raw []byte, value func(path []string, v any) any) ([]byte, error) {
+	w := &rewriter{d: json.NewDecoder(bytes.NewReader(raw)), value: value}
+	w.d.UseNumber()
+	if err := w.one(path); err != nil {
+		return nil, err
+	}
+	if _, err := w.d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("cohort: there is more after a JSON value")
+	}
+	return w.out.Bytes(), nil
+}
+
+type rewriter struct {
+	d     *json.Decoder
+	out   bytes.Buffer
+	value func(path []string, v any) any
+}
+
+func (w *rewriter) one(path []string) error {
+	t, err := w.d.Token()
+	if err != nil {
+		return err
+	}
+	switch t {
+	case json.Delim('{'):
+		return w.object(path)
+	case json.Delim('['):
+		w.out.WriteByte('[')
+		for first := true; w.d.More(); first = false {
+			if !first {
+				w.out.WriteByte(',')
+			}
+			if err := w.one(path); err != nil {
+				return err
+			}
+		}
+		w.out.WriteByte(']')
+		_, err := w.d.Token()
+		return err
+	}
+	_, err = w.write(path, t)
+	return err
+}
+
+func (w *rewriter) write(path []string, v any) (any, error) {
+	v = w.value(path, v)
+	raw, err := eventlog.Marshal(v)
+	w.out.Write(raw)
+	return v, err
+}
+
+func (w *rewriter) object(path []string) error {
+	w.out.WriteByte('{')
+	var pointer []string // of a JSON Patch operation
+	for first := true; w.d.More(); first = false {
+		if !first {
+			w.out.WriteByte(',')
+		}
+		name, err := w.d.Token()
+		if err != nil {
+			return err
+		}
+		if _, err := w.write(path, name); err != nil {
+			return err
+		}
+		w.out.WriteByte(':')
+		inner := append(path[:len(path):len(path)], name.(string))
+		if name == "value" && pointer != nil {
+			inner = append(inner, pointer...)
+		}
+		from := w.out.Len()
+		if err := w.one(inner); err != nil {
+			return err
+		}
+		if text := w.out.Bytes()[from:]; name == "path" && len(path) > 0 && bytes.HasPrefix(text, []byte(`"/`)) {
+			pointer = strings.Split(string(text[2:len(text)-1]), "/")
+		}
+	}
+	w.out.WriteByte('}')
+	_, err := w.d.Token()
+	return err
+}
