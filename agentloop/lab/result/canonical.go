@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // Canonical returns JSON in the one form that equal values share: no space, members ordered by
@@ -16,23 +18,11 @@ func Canonical(value []byte) json.RawMessage {
 	if err := d.Decode(&v); err != nil || d.More() {
 		v = string(value)
 	}
-	out, err := Marshal(v)
+	out, err := eventlog.Marshal(v)
 	if err != nil {
 		panic(err) // the value was decoded from JSON
 	}
 	return out
-}
-
-// Marshal encodes a value as JSON without escaping HTML. Maps have their members ordered by name;
-// a struct keeps its fields' order, so pass it through [Canonical].
-func Marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // HashOf is the hash of canonical JSON: hex SHA-256.

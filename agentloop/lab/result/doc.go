@@ -10,5 +10,5 @@
 //   - baseline: the agents of the baseline, driven with the session's inputs,
 //   - candidate: the changed agents, driven with the same inputs.
 //
-// [Compare] judges one session, [New] makes the report of all.
+// [Rules.Compare] judges one session, [New] makes the report of all.
 package result

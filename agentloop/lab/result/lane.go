@@ -28,6 +28,8 @@ type Lane struct {
 	// Unjudged says why the lane could not be driven to its end; "" if it was. A lane ends early if
 	// a call was refused that the log does not answer. Its decisions until then count.
 	Unjudged string `json:"unjudged,omitempty"`
+	// Judgement is what the judge says of the lane; nil without a judge.
+	Judgement *Judgement `json:"judgement,omitempty"`
 }
 
 // Tokens are counts of model calls. Cached is part of Input, Reasoning of Output.
