@@ -85,6 +85,11 @@ durable: ## run the suite and the client of the Durable Streams protocol (needs 
 	cd integration/durable && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_DURABLE=1 go test -count=1 -v -run 'TestDurableStreams$$' -timeout 5m ./integration
 
+.PHONY: openai
+openai: ## run the official OpenAI SDKs for Node and Go (needs node, npm)
+	cd integration/openai && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_OPENAI=1 go test -count=1 -v -run 'TestOpenAI$$' -timeout 5m ./integration
+
 .PHONY: debugger
 debugger: ## use the debugger's page (needs node, npm, chromium)
 	cd integration/debugger && npm ci --no-audit --no-fund --loglevel=error

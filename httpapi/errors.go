@@ -25,6 +25,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/inspect"
 	"github.com/helixd/helixd/httpapi/internal/operate"
 	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/httpapi/responses"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -97,6 +98,7 @@ var failures = []failure{
 	{is(agentloop.ErrNothingToResume, "the session has no run to resume", nil), 400, api.CodeInvalidRequest},
 	{is(agentloop.ErrNothingToConfirm, "no approval is open", nil), 400, api.CodeInvalidRequest},
 	{is(agentloop.ErrCallNotFound, "there is no such tool call", nil), 404, api.CodeNotFound},
+	{is(agentloop.ErrNotLast, "the session has gone on since that run", nil), 409, api.CodeAlreadyRunning},
 	{is(agentloop.ErrCheckpointNotFound, "the session has no such checkpoint", nil), 404, api.CodeNotFound},
 	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, api.CodeSessionExists},
 	{is(chat.ErrNoChat, "this server has no chat", nil), 501, api.CodeNotImplemented},
@@ -204,6 +206,9 @@ func describe(err error) (status int, body api.ErrorBody) {
 	if own, ok := errors.AsType[*auth.Refusal](err); ok && own.Answers() {
 		return own.StatusCode(), refusalBody(own)
 	}
+	if p, ok := errors.AsType[*responses.Problem](err); ok {
+		return p.Status, api.ErrorBody{Error: p.Message, Code: api.CodeInvalidRequest}
+	}
 	for _, f := range failures {
 		if text, detail, ok := f.match(err); ok {
 			body = api.ErrorBody{Error: web.Cut(text, control.MaxErrorText), Code: f.code, Detail: short(detail)}
@@ -283,6 +288,10 @@ func (s *Server) fail(w *web.Tracker, r *http.Request, err error) {
 		w.Header().Set("Retry-After", readOnlyRetry)
 	case api.CodeBusy:
 		w.Header().Set("Retry-After", web.BusyRetry)
+	}
+	if p := protocolOf(r.URL.Path); p != nil && p.failure != nil && s.spoken(r.URL.Path) {
+		s.gate.WriteJSON(w, status, p.failure(err, status, body))
+		return
 	}
 	body.RequestID = RequestID(r.Context())
 	s.gate.WriteJSON(w, status, body)

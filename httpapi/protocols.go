@@ -4,29 +4,39 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/durable"
 	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/httpapi/responses"
 )
 
 // Protocols are the protocols of others that a server speaks.
 type Protocols struct {
 	// DurableStreams serves durable streams, and sessions as such streams, below /v1/stream/.
 	DurableStreams bool
+	// Responses serves the OpenAI Responses and Conversations APIs at /v1/responses and
+	// /v1/conversations; nil: it does not.
+	Responses *responses.Options
 }
 
-// protocol is a protocol of others, which has its own paths.
+// protocol is a protocol of others, which has its own paths and, mostly, errors.
 type protocol struct {
 	name  string   // in metrics
 	paths []string // and all that follows them after a slash
 	on    func(*Protocols) bool
+	// failure returns the answer to an error, which body describes as helixd's own routes do;
+	// nil: it is as they do.
+	failure func(err error, status int, body api.ErrorBody) any
 }
 
 var protocols = []protocol{
 	{name: "durable-streams", paths: []string{strings.TrimSuffix(durable.Prefix, "/")}, on: func(p *Protocols) bool { return p.DurableStreams }},
+	{
+		name: "responses", paths: []string{"/v1/responses", "/v1/conversations"},
+		on:      func(p *Protocols) bool { return p.Responses != nil },
+		failure: responses.ErrorOf,
+	},
 }
-
-// ownProtocol is the name of helixd's own protocol in metrics.
-const ownProtocol = "helixd"
 
 // protocolOf returns the protocol that a path belongs to, or nil.
 func protocolOf(path string) *protocol {
@@ -39,6 +49,9 @@ func protocolOf(path string) *protocol {
 	}
 	return nil
 }
+
+// ownProtocol is the name of helixd's own protocol in metrics.
+const ownProtocol = "helixd"
 
 // protocolName returns the name of the protocol that a route belongs to.
 func protocolName(route string) string {
@@ -56,4 +69,8 @@ func (s *Server) spoken(path string) bool {
 
 func durables(f func(*durable.Routes, http.ResponseWriter, *web.Request) error) handler {
 	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.durable, w, r) }
+}
+
+func answers(f func(*responses.Routes, http.ResponseWriter, *web.Request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.responses, w, r) }
 }

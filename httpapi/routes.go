@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/operate"
 	"github.com/helixd/helixd/httpapi/internal/stream"
 	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/httpapi/responses"
 )
 
 // opPublic is the operation of routes that need no authentication.
@@ -68,6 +69,7 @@ const (
 	inBody                 // the handler authorizes it
 	inBodyNew              // the same; the request may create it
 	inBoth                 // two, as a and b; the handler authorizes them
+	inName                 // in an id of another protocol, in the path; the handler authorizes it
 	inScope                // as id, with scope=session; the handler authorizes it
 	inStream               // as {path}, which names a durable stream
 	inStreamNew            // the same; the request may create it
@@ -142,6 +144,19 @@ var routeTable = []route{
 	{"GET", durable.Prefix + restOfPath, anyParams, auth.OpStream, inStream, durables((*durable.Routes).Read)},
 	{"DELETE", durable.Prefix + restOfPath, anyParams, auth.OpErase, inStream, durables((*durable.Routes).Delete)},
 	{"GET", durable.Prefix + "sessions/{id}", anyParams, auth.OpStream, inPath, durables((*durable.Routes).ReadSession)},
+	{"POST", "/v1/responses", "", auth.OpChat, inBodyNew, answers((*responses.Routes).Create)},
+	{"GET", "/v1/responses/{responseId}", "stream starting_after include include[] include_obfuscation", auth.OpChatStream, inName, answers((*responses.Routes).Retrieve)},
+	{"DELETE", "/v1/responses/{responseId}", "", auth.OpErase, inName, answers((*responses.Routes).Delete)},
+	{"POST", "/v1/responses/{responseId}/cancel", "", auth.OpChatAbort, inName, answers((*responses.Routes).Cancel)},
+	{"GET", "/v1/responses/{responseId}/input_items", "limit order after include include[]", auth.OpChatStream, inName, answers((*responses.Routes).InputItems)},
+	{"POST", "/v1/conversations", "", auth.OpChat, inBodyNew, answers((*responses.Routes).CreateConversation)},
+	{"GET", "/v1/conversations/{conversationId}", "", auth.OpChatStream, inName, answers((*responses.Routes).RetrieveConversation)},
+	{"POST", "/v1/conversations/{conversationId}", "", auth.OpChat, inName, answers((*responses.Routes).UpdateConversation)},
+	{"DELETE", "/v1/conversations/{conversationId}", "", auth.OpErase, inName, answers((*responses.Routes).DeleteConversation)},
+	{"GET", "/v1/conversations/{conversationId}/items", "limit order after include include[]", auth.OpChatStream, inName, answers((*responses.Routes).Items)},
+	{"POST", "/v1/conversations/{conversationId}/items", "include include[]", auth.OpChat, inName, answers((*responses.Routes).AddItems)},
+	{"GET", "/v1/conversations/{conversationId}/items/{itemId}", "include include[]", auth.OpChatStream, inName, answers((*responses.Routes).Item)},
+	{"DELETE", "/v1/conversations/{conversationId}/items/{itemId}", "", auth.OpErase, inName, answers((*responses.Routes).DeleteItem)},
 	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it authorizes itself
 	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
 	{"GET", "/healthz", "", opPublic, noSession, operates((*operate.Routes).Healthz)},

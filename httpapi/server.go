@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 
@@ -31,6 +32,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/operate"
 	"github.com/helixd/helixd/httpapi/internal/stream"
 	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/httpapi/responses"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -140,6 +142,8 @@ type Server struct {
 	operate *operate.Routes
 	chat    *chat.Routes
 	durable *durable.Routes
+	// responses is nil unless the server speaks the protocol.
+	responses *responses.Routes
 
 	// origins refuses requests that web pages of other origins make browsers send. Without
 	// tokens nothing else would.
@@ -220,8 +224,14 @@ func (s *Server) route() (err error) {
 	}
 	s.chat = chat.New(o.Log, o.Loop, o.States, o.Logger, s.control, s.prices, o.Chat)
 	s.durable = durable.New(durablelog.New(o.Log, o.States, o.Quota), o.Logger)
+	if p := o.Protocols.Responses; p != nil {
+		s.responses = responses.New(o.Log, o.Loop, o.States, o.Logger, newSessionID, o.InterruptObservationDeadline, *p)
+	}
 	return err
 }
+
+// newSessionID names a session for a client that does not.
+func newSessionID() string { return strings.ToLower(ulid.Make().String()) }
 
 // Close ends the streams of all clients, who reconnect elsewhere, and refuses
 // new ones. It does not wait: http.Server.Shutdown does, within its deadline,

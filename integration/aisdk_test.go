@@ -20,9 +20,15 @@ func TestAISDK(t *testing.T) {
 	if os.Getenv("HELIX_AISDK") == "" {
 		t.Skip("set HELIX_AISDK=1, as `make aisdk` does")
 	}
+	runNode(t, "aisdk")
+}
+
+// runNode runs a folder's main.mjs, which has a daemon started and killed.
+func runNode(t *testing.T, folder string) {
+	t.Helper()
 	dir := t.TempDir()
 	node := exec.CommandContext(t.Context(), "node", "main.mjs", filepath.Join(dir, "helix.yaml"))
-	node.Dir = "aisdk"
+	node.Dir = folder
 	node.Stderr = os.Stderr
 	commands, err := node.StdoutPipe()
 	require.NoError(t, err)
@@ -34,13 +40,13 @@ func TestAISDK(t *testing.T) {
 		node.Wait()
 	})
 
-	serveAISDK(t, filepath.Join(dir, "data"), commands, answers)
+	serveNode(t, filepath.Join(dir, "data"), commands, answers)
 	require.NoError(t, node.Wait(), "see above")
 }
 
-// serveAISDK prints what the program says, and does what it asks for on lines
+// serveNode prints what the program says, and does what it asks for on lines
 // that begin with "@": "start <config>", "kill" and "restart".
-func serveAISDK(t *testing.T, data string, commands io.Reader, answers io.Writer) {
+func serveNode(t *testing.T, data string, commands io.Reader, answers io.Writer) {
 	var d *daemon
 	lines := bufio.NewScanner(commands)
 	lines.Buffer(nil, 64<<20)

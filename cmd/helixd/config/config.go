@@ -142,6 +142,7 @@ type Chat struct {
 // Protocols switches the protocols of others.
 type Protocols struct {
 	DurableStreams DurableStreamsProtocol `json:"durableStreams"`
+	Responses      ResponsesProtocol      `json:"responses"`
 }
 
 // DurableStreamsProtocol is the Durable Streams protocol, at /v1/stream/.
@@ -150,10 +151,23 @@ type DurableStreamsProtocol struct {
 	Enabled bool `json:"enabled"`
 }
 
+// ResponsesProtocol is the OpenAI Responses and Conversations APIs, at /v1/responses and
+// /v1/conversations.
+type ResponsesProtocol struct {
+	// Enabled serves the protocol; default false, in helixd dev true.
+	Enabled bool `json:"enabled"`
+	// DefaultAgent is the agent that answers a request without a model; empty: the
+	// only agent.
+	DefaultAgent string `json:"defaultAgent"`
+}
+
 // EnableProtocols serves the protocols about which nothing is configured.
 func (c *Config) EnableProtocols() {
 	if !c.isSet("protocols.durableStreams.enabled") {
 		c.Protocols.DurableStreams.Enabled = true
+	}
+	if !c.isSet("protocols.responses.enabled") {
+		c.Protocols.Responses.Enabled = true
 	}
 }
 

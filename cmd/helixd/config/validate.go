@@ -72,14 +72,22 @@ func (k *checker) checkServer() {
 	k.checkSchema(c.SubmitToolResultSchema, "submitToolResultSchema")
 	k.require(c.NATS.URL == "" || !c.isSet("durability"), "durability", "is for the embedded server: with nats.url the deployment's operator decides")
 	k.checkChat()
-	if c.Chat.DefaultAgent != "" && (c.file != "" || len(c.Agents) > 0) {
-		_, ok := c.Agents[c.Chat.DefaultAgent]
-		known := "there are none"
-		if len(c.Agents) > 0 {
-			known = strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", ")
-		}
-		k.require(ok, "chat.defaultAgent", "must be one of the agents: "+known)
+	k.checkAgent("chat.defaultAgent", c.Chat.DefaultAgent)
+	k.checkAgent("protocols.responses.defaultAgent", c.Protocols.Responses.DefaultAgent)
+}
+
+// checkAgent reports an agent that there is not.
+func (k *checker) checkAgent(path, name string) {
+	c := k.config
+	if name == "" || c.file == "" && len(c.Agents) == 0 {
+		return
 	}
+	_, ok := c.Agents[name]
+	known := "there are none"
+	if len(c.Agents) > 0 {
+		known = strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", ")
+	}
+	k.require(ok, path, "must be one of the agents: "+known)
 }
 
 func (k *checker) checkChat() {

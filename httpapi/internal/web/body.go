@@ -22,8 +22,12 @@ const DefaultBodyTimeout = 30 * time.Second
 // LeftoverTimeout is how long the server reads the rest of a body that it has refused.
 const LeftoverTimeout = time.Second
 
-// maxSkipped is the largest body of a GET, in bytes.
-const maxSkipped = 64 << 10
+// maxSkipped is the largest body of a GET, in bytes, and maxKept the largest one that its
+// handler can read.
+const (
+	maxSkipped = 64 << 10
+	maxKept    = 1 << 10
+)
 
 // LimitBody sets a deadline for a body that no handler reads: net/http reads the rest
 // itself, before or after the answer. Handlers that read a body set their own deadline.
@@ -44,9 +48,9 @@ func (g *Gate) DropBody(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(g.BodyTimeout, LeftoverTimeout)))
 }
 
-// skipBody discards the body of a GET, so that no read deadline passes while the handler
-// streams. On a public route a body is an error: callers without credentials must not
-// hold a connection.
+// skipBody reads the body of a GET, so that no read deadline passes while the handler
+// streams, and keeps a small one in r.Body. On a public route a body is an error: callers
+// without credentials must not hold a connection.
 func skipBody(w http.ResponseWriter, r *http.Request, public bool) error {
 	switch {
 	case r.ContentLength == 0 || r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -54,12 +58,19 @@ func skipBody(w http.ResponseWriter, r *http.Request, public bool) error {
 	case public:
 		return &eventlog.ValidationError{Reason: "a GET of this route must have no body"}
 	}
-	switch _, err := io.CopyN(io.Discard, r.Body, maxSkipped+1); {
+	var kept bytes.Buffer
+	_, err := io.CopyN(&kept, r.Body, maxKept+1)
+	if err == nil {
+		kept.Reset()
+		_, err = io.CopyN(io.Discard, r.Body, maxSkipped-maxKept)
+	}
+	switch {
 	case err == nil:
 		return &SizeError{"the body is too large", maxSkipped}
 	case err != io.EOF:
 		return fmt.Errorf("%w: %w", ErrBodyLost, err)
 	}
+	r.Body = io.NopCloser(&kept)
 	clearReadDeadline(http.NewResponseController(w))
 	return nil
 }

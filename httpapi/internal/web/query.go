@@ -31,7 +31,7 @@ func (q Query) Fail(problem error) {
 
 func (q Query) invalid(name, reason string) { q.Fail(Invalid(name, reason)) }
 
-// The parameters that may be given several times.
+// The parameters that may be given several times, beside those whose names end in [].
 const (
 	ParamType     = "type"     // its values are alternatives
 	paramMetadata = "metadata" // all of its values count
@@ -52,7 +52,7 @@ func ParseQuery(raw string) (Query, error) {
 		switch {
 		case !utf8.ValidString(name):
 			return q, &eventlog.ValidationError{Reason: "the query string is not valid UTF-8"}
-		case len(v) > 1 && name != ParamType && name != paramMetadata:
+		case len(v) > 1 && name != ParamType && name != paramMetadata && !strings.HasSuffix(name, "[]"):
 			return q, Invalid(name, "is given twice")
 		case !utf8.ValidString(strings.Join(v, "")):
 			return q, Invalid(name, "must be valid UTF-8")

@@ -19,6 +19,10 @@ import (
 // finishEvery is how often each node continues with the erasures that have not ended.
 const finishEvery = 2 * time.Second
 
+// ephemeralEvery is how often sessions are erased whose clients wanted nothing stored, and
+// whose process has died before it could erase them.
+const ephemeralEvery = 5 * time.Minute
+
 // upkeep is what the configuration has one node do now and then.
 func upkeep(c *config.Config, store *jetstream.Log, loop *engine.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager, lead func() bool) []job {
 	retention := job{name: "retention", every: c.Retention.Every, run: func(ctx context.Context) ([]slog.Attr, error) {
@@ -43,6 +47,16 @@ func upkeep(c *config.Config, store *jetstream.Log, loop *engine.Loop, states *s
 			slog.Int("snapshotsDeleted", done.SnapshotsDeleted), slog.Int("running", done.Running), slog.Int("errors", done.Errors),
 		}, err
 	}}
+	ephemeral := job{name: "ephemeral", every: ephemeralEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
+		done, err := loop.Admin.Sweep(ctx, admin.SweepOptions{Expiring: models.Expiring, OnlyEphemeral: true})
+		if done.Detected == 0 {
+			return nil, err
+		}
+		return []slog.Attr{slog.Int("detected", done.Detected), slog.Int("errors", done.Errors)}, err
+	}}
+	if models == nil { // without them it would look at every session
+		ephemeral.every = 0
+	}
 	embed := job{name: "memories", every: c.Memory.ProcessEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
 		done, err := memories.ProcessUnembedded(ctx)
 		return []slog.Attr{slog.Int("found", done.Found), slog.Int("embedded", done.Embedded), slog.Int("failed", done.Failed)}, err
@@ -71,7 +85,7 @@ func upkeep(c *config.Config, store *jetstream.Log, loop *engine.Loop, states *s
 		}
 		return []slog.Attr{slog.Int("finished", n)}, err
 	}}
-	return []job{retention, sweep, embed, finish, tidying(loop)}
+	return []job{retention, sweep, ephemeral, embed, finish, tidying(loop)}
 }
 
 func retentionOf(r config.Retention) snapshot.Retention {

@@ -1,0 +1,252 @@
+package responses
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/helixd/helixd/agentloop/engine/admin"
+	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+)
+
+// maxNewItems is how many items a request may add to a conversation.
+const maxNewItems = 20
+
+// CreateConversation answers POST /v1/conversations. The session has no agent yet: its first
+// response names one.
+func (s *Routes) CreateConversation(w http.ResponseWriter, r *web.Request) error {
+	o := &web.Object{Err: new(error)}
+	if r.ContentLength != 0 { // clients send no body for a conversation without anything
+		var err error
+		if o, err = s.readBody(w, r); err != nil {
+			return err
+		}
+	}
+	dropNulls(o)
+	metadata, err := metadataOf(o)
+	if err != nil {
+		return err
+	}
+	in, err := itemsOf(o)
+	if err != nil {
+		return err
+	}
+	session := s.newID()
+	if err := r.AuthorizeAs(session, true); err != nil {
+		return err
+	}
+	ctx, cancel := r.Detached()
+	defer cancel()
+	caller := auth.CallerOf(ctx)
+	if err := s.loop.Admin.Create(ctx, admin.CreateRequest{
+		SessionID: session, UserID: caller.User, Tenant: caller.Tenant, Metadata: metadata, Messages: in.messages,
+	}); err != nil {
+		return err
+	}
+	t, err := s.states.Head(ctx, session)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, conversationShown(t))
+}
+
+// itemsOf reads the items that are to be added to a conversation. None of them answers a call
+// that waits: that is for a response.
+func itemsOf(o *web.Object) (input, error) {
+	in, err := inputOf(o, "items")
+	switch {
+	case err != nil:
+		return in, err
+	case *o.Err != nil:
+		return in, *o.Err
+	case len(in.answers) > 0:
+		return in, noCall(in.answers[0].param, in.answers[0].ToolCallID)
+	case len(o.Objects("items")) > maxNewItems:
+		return in, invalid("items", "at most 20 items can be added at once.")
+	}
+	return in, nil
+}
+
+func conversationShown(t *projector.Tree) object {
+	o := object{"id": conversationID(t.SessionID), "object": "conversation", "created_at": t.CreatedAt / 1000, "metadata": t.Metadata}
+	if t.Metadata == nil {
+		o["metadata"] = object{}
+	}
+	return o
+}
+
+// conversation returns the state of the conversation that the path names.
+func (s *Routes) conversation(r *web.Request) (*projector.Tree, error) {
+	id := segment(r, 3)
+	session, ok := parseConversationID(id)
+	if !ok {
+		return nil, noConversation(id)
+	}
+	t, err := s.session(r, session, noConversation(id))
+	if err == nil && t.Ephemeral {
+		return nil, noConversation(id)
+	}
+	return t, err
+}
+
+// segment returns a segment of the path, from 1.
+func segment(r *web.Request, i int) string {
+	all := strings.Split(r.URL.EscapedPath(), "/")
+	if i >= len(all) {
+		return ""
+	}
+	text, _ := url.PathUnescape(all[i]) // the router has checked it
+	return text
+}
+
+// RetrieveConversation answers GET /v1/conversations/{id}. Every session is a conversation.
+func (s *Routes) RetrieveConversation(w http.ResponseWriter, r *web.Request) error {
+	t, err := s.conversation(r)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, conversationShown(t))
+}
+
+// UpdateConversation answers POST /v1/conversations/{id}: it replaces the metadata.
+func (s *Routes) UpdateConversation(w http.ResponseWriter, r *web.Request) error {
+	o, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	dropNulls(o)
+	metadata, err := metadataOf(o)
+	if err == nil {
+		err = *o.Err
+	}
+	if err != nil {
+		return err
+	}
+	t, err := s.conversation(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.Detached()
+	defer cancel()
+	if err := s.loop.Admin.ReplaceMetadata(ctx, t.SessionID, metadata); err != nil {
+		return err
+	}
+	t.Metadata = metadata
+	return r.OK(w, conversationShown(t))
+}
+
+// DeleteConversation answers DELETE /v1/conversations/{id}: the session is erased.
+func (s *Routes) DeleteConversation(w http.ResponseWriter, r *web.Request) error {
+	t, err := s.conversation(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.Detached()
+	defer cancel()
+	if _, err := s.loop.Admin.Erase(ctx, t.SessionID); err != nil {
+		return err
+	}
+	r.Audit("session erased")
+	return r.OK(w, object{"id": conversationID(t.SessionID), "object": "conversation.deleted", "deleted": true})
+}
+
+// Items answers GET /v1/conversations/{id}/items.
+func (s *Routes) Items(w http.ResponseWriter, r *web.Request) error {
+	page, err := pageOf(r.Query)
+	if err != nil {
+		return err
+	}
+	items, err := s.items(r)
+	if err != nil {
+		return err
+	}
+	list, err := page.of(items)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, list)
+}
+
+// items returns the items of the conversation that the path names, oldest first.
+func (s *Routes) items(r *web.Request) ([]object, error) {
+	t, err := s.conversation(r)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.history(r.Context(), t.SessionID, t)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]object, len(all))
+	for i, it := range all {
+		items[i] = it.shown
+	}
+	return items, nil
+}
+
+// AddItems answers POST /v1/conversations/{id}/items. No agent answers them.
+func (s *Routes) AddItems(w http.ResponseWriter, r *web.Request) error {
+	o, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	in, err := itemsOf(o)
+	if err != nil {
+		return err
+	}
+	if len(in.messages) == 0 {
+		return &Problem{Status: 400, Message: "Missing required parameter: 'items'.", Param: "items", Code: "missing_required_parameter"}
+	}
+	t, err := s.conversation(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.Detached()
+	defer cancel()
+	if err := s.loop.Admin.AddMessages(ctx, t.SessionID, in.messages); err != nil {
+		return err
+	}
+	before := t.Head
+	if t, err = s.states.Head(ctx, t.SessionID); err != nil {
+		return err
+	}
+	h := &historian{session: t.SessionID}
+	for rec, err := range s.log.Read(ctx, t.SessionID, before, t.Head) {
+		if err != nil {
+			return err
+		}
+		h.take(rec)
+	}
+	var added []object
+	for _, it := range append(h.all, h.pending...) {
+		if it.input {
+			added = append(added, it.shown)
+		}
+	}
+	return r.OK(w, listOf(added, false))
+}
+
+// Item answers GET /v1/conversations/{id}/items/{item}.
+func (s *Routes) Item(w http.ResponseWriter, r *web.Request) error {
+	items, err := s.items(r)
+	if err != nil {
+		return err
+	}
+	id := segment(r, 5)
+	for _, it := range items {
+		if it["id"] == id {
+			return r.OK(w, it)
+		}
+	}
+	return noItem(id)
+}
+
+// DeleteItem answers DELETE /v1/conversations/{id}/items/{item}, which is not possible.
+func (s *Routes) DeleteItem(_ http.ResponseWriter, r *web.Request) error {
+	if _, err := s.conversation(r); err != nil {
+		return err
+	}
+	return unsupported("item_id", "items can't be deleted one by one: the log keeps what was said. Delete the conversation.")
+}

@@ -1,0 +1,135 @@
+package responses
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/stream"
+	"github.com/helixd/helixd/httpapi/internal/web"
+)
+
+// folderOf returns a folder for a run that knows its agent.
+func folderOf(p place, emit func(event)) *folder {
+	f := newFolder(p.session, p.run.RunID, emit)
+	f.state.agent = p.tree.AgentType
+	f.state.status = statusInProgress
+	return f
+}
+
+// now folds a run up to the state that the place has.
+func (s *Routes) now(ctx context.Context, p place) (*folder, error) {
+	f := folderOf(p, nil)
+	for r, err := range s.log.Read(ctx, p.session, p.run.StartSequence, p.tree.Head) {
+		if err != nil {
+			return nil, err
+		}
+		if f.fold(r); f.ended {
+			break
+		}
+	}
+	return f, nil
+}
+
+// await folds a run until it ends. If ctx ends first, it returns what there is, and the cause.
+func (s *Routes) await(ctx context.Context, p place) (*folder, error) {
+	f := folderOf(p, nil)
+	live, err := eventlog.Attach(ctx, s.log, p.session)
+	if err != nil {
+		return f, err
+	}
+	defer live.Leave()
+	for r, err := range s.records(ctx, p, live) {
+		if err != nil && ctx.Err() == nil {
+			return f, err
+		}
+		if err != nil {
+			break
+		}
+		if f.fold(r); f.ended {
+			return f, nil
+		}
+	}
+	return f, context.Cause(ctx)
+}
+
+// records yields the records of a session from a run's request on, as they come.
+func (s *Routes) records(ctx context.Context, p place, live eventlog.Attachment) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		past := eventlog.WithHead(ctx, p.session, live.Head)
+		for r, err := range s.log.Read(past, p.session, p.run.StartSequence, live.Head) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		for r, err := range stream.After(live.Head, live.Follow(ctx)) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// stream answers with the events of a response whose sequence_number is greater than after,
+// until the response ends.
+func (s *Routes) stream(w http.ResponseWriter, r *web.Request, p place, after int) error {
+	return r.Streaming(p.session, func(ctx context.Context) error {
+		live, err := eventlog.Attach(ctx, s.log, p.session)
+		if err != nil {
+			return err
+		}
+		defer live.Leave()
+		records, stop, err := stream.Peek(s.records(ctx, p, live))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		w.Header().Set(api.HeaderSession, p.session)
+		stream.Send(ctx, s.logger, r, p.session, r.NewEventWriter(w), s.events(ctx, p, records, after))
+		return nil
+	})
+}
+
+// events yields the events of a response. If the log fails, the last one says so: the client
+// can continue the stream after the last sequence_number that it has.
+func (s *Routes) events(ctx context.Context, p place, records iter.Seq2[eventlog.Record, error], after int) iter.Seq2[web.Event, error] {
+	return func(yield func(web.Event, error) bool) {
+		var ready []event
+		f := folderOf(p, func(e event) { ready = append(ready, e) })
+		f.after = after
+		for r, err := range records {
+			if err != nil {
+				if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+					s.logger.ErrorContext(ctx, "stream broke off", eventlog.LogSession, p.session, "error", err)
+					yield(failed(f.next))
+				} else {
+					yield(web.Event{}, err)
+				}
+				return
+			}
+			f.fold(r)
+			for _, e := range ready {
+				data, err := eventlog.Marshal(e.data)
+				if !yield(web.Event{Name: e.name, Data: data}, err) || err != nil {
+					return
+				}
+			}
+			if ready = ready[:0]; f.ended {
+				yield(web.Event{Data: []byte("[DONE]")}, nil)
+				return
+			}
+		}
+	}
+}
+
+// failed is the event of a stream that can't continue.
+func failed(next int) (web.Event, error) {
+	data, err := eventlog.Marshal(object{
+		"type": "error", "code": "server_error", "message": "The log can't be read now: continue the stream with starting_after.",
+		"param": nil, "sequence_number": next,
+	})
+	return web.Event{Name: "error", Data: data}, err
+}
