@@ -103,7 +103,7 @@ func TestTheLoopsPartsPointOneWay(t *testing.T) {
 		"agentloop/internal/patch", "agentloop", "agentloop/internal/shorten", "agentloop/internal/plan", "agentloop/internal/decide",
 		"agentloop/verify",
 		"agentloop/engine/internal/runs", "agentloop/engine/internal/backlog", "agentloop/engine/internal/tracing",
-		"agentloop/engine/internal/retrying", "agentloop/engine/internal/remoteids", "agentloop/engine/internal/conversation",
+		"agentloop/engine/internal/retrying", "agentloop/engine/internal/remoteids", "agentloop/conversation",
 		"agentloop/engine/internal/record", "agentloop/engine/internal/metrics", "agentloop/engine/internal/sharedlock",
 		"agentloop/engine/internal/files", "agentloop/engine/internal/admission", "agentloop/engine/internal/drive", "agentloop/engine/internal/node", "agentloop/engine/internal/request",
 		"agentloop/engine/timetravel", "agentloop/engine/admin", "agentloop/engine",
@@ -181,7 +181,7 @@ func TestTheCommandsPartsPointOneWay(t *testing.T) {
 	const root = "cmd/helixd"
 	order := []string{
 		"config", "sizing", "internal/terminal", "internal/flags", "internal/source", "internal/settings", "internal/agentconfig",
-		"internal/demo", "internal/beside", "internal/doctor", "internal/clitest", "internal/cli/inspect", "internal/cli/control", "internal/cli/operate",
+		"internal/demo", "internal/beside", "internal/doctor", "internal/clitest", "internal/cli/inspect", "internal/cli/control", "internal/cli/operate", "internal/cli/lab",
 		"internal/daemon", "",
 	}
 	rank := func(folder string) int {

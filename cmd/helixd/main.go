@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/control"
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/inspect"
+	"github.com/helixd/helixd/cmd/helixd/internal/cli/lab"
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/operate"
 	"github.com/helixd/helixd/cmd/helixd/internal/daemon"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -30,6 +31,7 @@ type cli struct {
 	Inspect inspect.Commands    `embed:""`
 	Control control.Commands    `embed:""`
 	Operate operate.Commands    `embed:""`
+	Lab     lab.Commands        `embed:""`
 
 	Config     daemon.ConfigCommands `cmd:"" group:"care" help:"Help with the configuration file."`
 	Completion completionCmd         `cmd:"" group:"care" help:"Print a script that completes command lines in bash, zsh or fish."`

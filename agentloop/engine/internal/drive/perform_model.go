@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/conversation"
+	"github.com/helixd/helixd/agentloop/conversation"
 	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
 	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/agentloop/internal/decide"

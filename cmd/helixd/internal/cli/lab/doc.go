@@ -1,0 +1,15 @@
+// Package lab has the commands of the regression lab.
+package lab
+
+// Commands are the commands of the regression lab.
+type Commands struct {
+	Lab labCommands `cmd:"" help:"Try changed agents on recorded sessions."`
+}
+
+type labCommands struct {
+	Cohort cohortCommands `cmd:"" group:"lab" help:"Files of recorded sessions."`
+}
+
+type cohortCommands struct {
+	Create createCmd `cmd:"" group:"lab" help:"Write recorded sessions to a file that stands alone, with redactions."`
+}
