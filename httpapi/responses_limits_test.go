@@ -1,0 +1,77 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/responses"
+)
+
+// Responses and conversations count against the quotas of their tenant, an erasure is logged, each
+// request's record says who asked for it, and metrics name the protocol. Errors are OpenAI's.
+func TestResponsesLimitsAuditAndMetrics(t *testing.T) {
+	t.Parallel()
+	a := newAPIOn(t, memory.New(), nil, withUsers, withLimits(t, quota.Limits{Sessions: 2}, writer()), func(o *httpapi.Options) {
+		o.Protocols.Responses = &responses.Options{}
+	})
+	const body = `{"model":"writer","input":"hello"}`
+	var ids []string
+	for range 2 {
+		var made struct{ ID, Status string }
+		got := a.post("/v1/responses", body, bearer("ann")...)
+		require.Equal(t, 200, got.status, got.body)
+		require.NoError(t, json.Unmarshal([]byte(got.body), &made))
+		require.Equal(t, "completed", made.Status)
+		ids = append(ids, made.ID)
+	}
+	failsAs := func(got answer, status int, kind, code string) {
+		t.Helper()
+		require.Equal(t, status, got.status, got.body)
+		var e struct {
+			Error map[string]any `json:"error"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.body), &e))
+		require.Len(t, e.Error, 4, got.body)
+		require.Equal(t, kind, e.Error["type"])
+		require.Equal(t, code, e.Error["code"])
+		require.NotEmpty(t, e.Error["message"])
+	}
+	for _, path := range []string{"/v1/responses", "/v1/conversations"} {
+		failsAs(a.post(path, body, bearer("ann")...), 429, "rate_limit_error", "rate_limit_exceeded")
+		require.Equal(t, 200, a.post(path, body, bearer("bob")...).status)
+	}
+	failsAs(a.post("/v1/responses", body), 401, "authentication_error", "invalid_api_key")
+	require.Equal(t, 405, a.request("PUT", "/v1/responses", body, bearer("ann")...).status)
+
+	require.Equal(t, 404, a.request("DELETE", "/v1/responses/"+ids[0], "", bearer("bob")...).status)
+	require.Equal(t, 200, a.request("DELETE", "/v1/responses/"+ids[0], "", bearer("ann")...).status)
+	require.Equal(t, 1, strings.Count(a.logs.String(), `msg="response deleted"`))
+	session, _, _ := strings.Cut(strings.TrimPrefix(ids[0], "resp_"), "_")
+	require.Contains(t, a.logs.String(), ` session=`+session+` address=127.0.0.1 caller="ann's token" user=ann`)
+	require.False(t, a.exists(session))
+	require.Subset(t, a.samples(bearer("plain")...), []string{
+		`helixd_http_requests_total{method="POST",protocol="responses",route="/v1/responses",status="2xx"} 3`,
+		`helixd_http_requests_total{method="DELETE",protocol="responses",route="/v1/responses/{responseId}",status="2xx"} 1`,
+	})
+
+	session, _, _ = strings.Cut(strings.TrimPrefix(ids[1], "resp_"), "_")
+	asked := 0
+	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {
+		require.NoError(t, err)
+		if r.Type != (*fact.RunRequested)(nil).Type() {
+			continue
+		}
+		f, err := r.Fact()
+		require.NoError(t, err)
+		require.Equal(t, "ann's token", fact.ActorIn(f).Token)
+		asked++
+	}
+	require.Equal(t, 1, asked)
+}
