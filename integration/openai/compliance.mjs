@@ -38,10 +38,12 @@ export function compliance(url) {
         assert.equal(event, `event: ${parsed.type}`);
         checkEvent(parsed);
         types.add(parsed.type);
+        if (parsed.item) types.add(`${parsed.type} of a ${parsed.item.type}`);
         response = parsed.response ?? response;
       }
       if (wanted === 'function_call') {
         for (const type of ['response.function_call_arguments.delta', 'response.function_call_arguments.done']) assert(types.has(type), type);
+        for (const type of ['response.output_item.added', 'response.output_item.done']) assert(types.has(`${type} of a function_call`), type);
       }
     } else {
       response = await answer.json();

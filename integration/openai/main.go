@@ -24,7 +24,8 @@ func main() {
 		name string
 		run  func(context.Context, openai.Client) error
 	}{
-		{"create, retrieve, delete", create}, {"stream and continue", stream}, {"function tools", functions}, {"conversations", conversation}, {"background", background},
+		{"create, retrieve, delete", create}, {"stream and continue", stream}, {"function tools", functions}, {"conversations", conversation}, {"background and cancel", background},
+		{"a cut after each event", cuts}, {"errors", refusals},
 	} {
 		if err := test.run(ctx, client); err != nil {
 			fmt.Printf("FAIL  Go: %s: %v\n", test.name, err)
@@ -158,4 +159,68 @@ func background(ctx context.Context, c openai.Client) error {
 		return err
 	}
 	return want("status", stopped.Status, responses.ResponseStatusCancelled)
+}
+
+// cuts follows a response in the background with a new request for each event, and compares
+// what it has with the whole.
+func cuts(ctx context.Context, c openai.Client) error {
+	p := params("hello")
+	p.Background = openai.Bool(true)
+	made, err := c.Responses.New(ctx, p)
+	if err != nil {
+		return err
+	}
+	var events []string
+	for ended := false; !ended; {
+		query := responses.ResponseGetParams{}
+		if len(events) > 0 {
+			query.StartingAfter = openai.Int(int64(len(events) - 1))
+		}
+		stream := c.Responses.GetStreaming(ctx, made.ID, query)
+		if !stream.Next() {
+			return errors.Join(stream.Err(), fmt.Errorf("nothing after event %d", len(events)-1))
+		}
+		events, ended = append(events, stream.Current().RawJSON()), stream.Current().Type == "response.completed"
+		if err := stream.Close(); err != nil {
+			return err
+		}
+	}
+	whole := c.Responses.GetStreaming(ctx, made.ID, responses.ResponseGetParams{})
+	for i := 0; whole.Next(); i++ {
+		if i == len(events) {
+			return errors.New("there are more events")
+		}
+		if err := want(fmt.Sprintf("event %d", i), events[i], whole.Current().RawJSON()); err != nil {
+			return err
+		}
+	}
+	return whole.Err()
+}
+
+func refusals(ctx context.Context, c openai.Client) error {
+	nobody, missing := params("x"), params("x")
+	nobody.Model = "nobody"
+	missing.PreviousResponseID = openai.String("resp_none_none")
+	for _, test := range []struct {
+		params responses.ResponseNewParams
+		status int
+		code   string
+		param  string
+	}{
+		{nobody, 404, "model_not_found", "model"}, {missing, 400, "previous_response_not_found", "previous_response_id"},
+		{responses.ResponseNewParams{Model: "brain"}, 400, "missing_required_parameter", "input"},
+	} {
+		_, err := c.Responses.New(ctx, test.params)
+		var refused *openai.Error
+		if !errors.As(err, &refused) {
+			return fmt.Errorf("%s: %v", test.code, err)
+		}
+		if err := errors.Join(
+			want("status", refused.StatusCode, test.status), want("code", refused.Code, test.code), want("param", refused.Param, test.param),
+			want("type", refused.Type, "invalid_request_error"), want("has a message", refused.Message != "", true),
+		); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -19,6 +19,7 @@ agents:
     model: {provider: openai, name: m-1, maxRetries: 3, apiKey: none, baseURL: "${world}/v1"}
     tools:
       clock: {description: The time., inputSchema: {type: object}, http: {url: "${world}/clock"}}
+      slow: {description: Takes long., inputSchema: {type: object}, http: {url: "${world}/slow"}}
       pay: {description: Pays., inputSchema: {type: object}, http: {url: "${world}/clock"}, requireApproval: true}
 `);
 const url = await start(config);
@@ -65,6 +66,18 @@ async function checkCuts(id) {
   }
   return whole;
 }
+
+/** until reads a response after the events that there are, adds to them, and leaves when enough says so. */
+async function until(id, events, enough) {
+  const rest = events.length === 0 ? {} : { starting_after: events.at(-1).sequence_number };
+  for await (const event of await responses.retrieve(id, { stream: true, ...rest })) {
+    events.push(event);
+    if (enough(event)) return;
+  }
+}
+
+/** itemsDone are the statuses with which items were done, in order. */
+const itemsDone = (events) => events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item.status);
 
 const tests = [
   ['create and retrieve', async () => {
@@ -161,6 +174,18 @@ const tests = [
     assert.equal((await conversations.delete(made.id)).deleted, true);
     await fails(conversations.retrieve(made.id), OpenAI.NotFoundError, 'conversation_not_found');
   }],
+  ['a stream that is cut after each of its events, as they come', async () => {
+    const made = await responses.create({ model, input: 'hold cuts', background: true });
+    const events = [];
+    while (events.at(-1)?.type !== 'response.completed') {
+      const before = events.length;
+      await until(made.id, events, () => true);
+      assert.equal(events.length, before + 1);
+      if (textIn(events) === 'This is held ') open('cuts');
+    }
+    assert.equal(textIn(events), 'This is held no more.');
+    assert.deepEqual(events, await all(responses.retrieve(made.id, { stream: true })));
+  }],
   ['background and cancel', async () => {
     const made = await responses.create({ model, input: 'hold cancel', background: true });
     assert(['queued', 'in_progress'].includes(made.status));
@@ -182,10 +207,7 @@ const tests = [
   ['kill -9 in the middle of a background response', async () => {
     const made = await responses.create({ model, input: 'hold crash', background: true });
     const before = [];
-    for await (const event of await responses.retrieve(made.id, { stream: true })) {
-      before.push(event);
-      if (textIn(before) === 'This is held ') break;
-    }
+    await until(made.id, before, () => textIn(before) === 'This is held ');
     await kill();
     open('crash');
     await restart();
@@ -193,12 +215,55 @@ const tests = [
     const after = await all(responses.retrieve(made.id, { stream: true, starting_after: last }));
     const whole = await checkCuts(made.id);
     assert.deepEqual([...before, ...after], whole, 'what was read before the crash is what is read later');
-    const done = whole.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item.status);
-    assert.deepEqual(done, ['incomplete', 'completed']);
+    assert.deepEqual(itemsDone(whole), ['incomplete', 'completed']);
     const final = await responses.retrieve(made.id);
     assert.equal(final.output_text, 'This is held no more.');
     assert.deepEqual(final.output.map((item) => item.id), [whole.at(-1).response.output[0].id]);
     assert.deepEqual(plain(await accumulated(made.id)), plain(final));
+  }],
+  ['a background response through three kills', async () => {
+    const made = await responses.create({ model, input: 'hold crashes', background: true });
+    const events = [];
+    for (let n = 1; n <= 3; n++) {
+      await until(made.id, events, () => textIn(events) === 'This is held '.repeat(n));
+      await kill();
+      await restart();
+    }
+    open('crashes');
+    await until(made.id, events, () => false);
+    assert.deepEqual(events, await all(responses.retrieve(made.id, { stream: true })));
+    assert.deepEqual(itemsDone(events), ['incomplete', 'incomplete', 'incomplete', 'completed']);
+    assert.equal((await accumulated(made.id)).output_text, 'This is held no more.');
+  }],
+  ['kill -9 while the server executes a tool', async () => {
+    const made = await responses.create({ model, input: 'call slow', background: true });
+    const events = [];
+    await until(made.id, events, ({ type }) => type === 'response.mcp_call_arguments.done');
+    await kill();
+    open('slow');
+    await restart();
+    await until(made.id, events, () => false);
+    assert.deepEqual(events, await checkCuts(made.id));
+    const final = await responses.retrieve(made.id);
+    assert.deepEqual(final.output.map(({ type, status }) => [type, status]), [['reasoning', 'completed'], ['mcp_call', 'completed'], ['message', 'completed']]);
+    assert.match(final.output_text, /noon/);
+  }],
+  ['nothing stored, and kill -9 before the end', async () => {
+    let id;
+    for await (const event of await responses.create({ model, input: 'hold nothing', store: false, stream: true })) {
+      id ??= event.response.id;
+      if (event.type === 'response.output_text.delta') break;
+    }
+    await kill();
+    open('nothing');
+    await restart();
+    await fails(responses.retrieve(id), OpenAI.NotFoundError, 'response_not_found');
+    const session = id.slice('resp_'.length, id.lastIndexOf('_'));
+    const erased = async () => (await fetch(`${url}/sessions/${session}`)).status === 404;
+    while (!await erased()) { // the daemon does it every five minutes
+      assert.equal((await fetch(`${url}/sweep`, { method: 'POST', body: '{}' })).status, 200);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
   }],
   ['the program of the documentation', async () => {
     const page = await readFile(new URL('../../docs/guides/openai.md', import.meta.url), 'utf8');

@@ -1,5 +1,5 @@
 // What the daemon's agent talks to: a model's server with the Chat Completions protocol, which
-// does what the last message says, and an HTTP tool.
+// does what the last message says, and HTTP tools.
 import http from 'node:http';
 
 const held = new Map();
@@ -29,7 +29,8 @@ export async function listen() {
 async function serve(req, res) {
   let raw = '';
   for await (const bytes of req) raw += bytes;
-  if (req.url === '/clock') {
+  if (req.url === '/slow') await gate('slow').opened;
+  if (req.url === '/clock' || req.url === '/slow') {
     res.writeHead(200, { 'content-type': 'application/json' });
     return res.end(JSON.stringify({ result: 'noon' }));
   }
