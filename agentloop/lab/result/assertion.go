@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ type PathRule struct {
 // Budget bounds what a session may take; 0 is no bound.
 type Budget struct {
 	Cost    float64 `json:"cost"` // in the currency of the prices
-	Tokens  int64   `json:"tokens"`
+	Tokens  int     `json:"tokens"`
 	Steps   int     `json:"steps"`
 	Calls   int     `json:"calls"`   // of tools and sub-agents
 	Seconds float64 `json:"seconds"` // of models
@@ -113,10 +114,9 @@ func NewSuite(assertions []Assertion) (*Suite, error) {
 			r.paths = append(r.paths, path)
 		}
 		fail("trajectory.order", a.Trajectory.check())
-		if r.Name == "" {
-			r.Name = r.describe()
-		}
-		if r.Name == "" {
+		checked := r.describe()
+		r.Name = cmp.Or(r.Name, checked)
+		if checked == "" {
 			fail("name", errors.New("the assertion checks nothing: give it outcome, contains, excludes, matches, schema, paths, trajectory or budget"))
 		}
 		s.rules = append(s.rules, r)

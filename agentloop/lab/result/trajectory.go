@@ -20,7 +20,7 @@ type Trajectory struct {
 	Never []string `json:"never"`
 }
 
-// CallRule is about one call. It may be written as the tool's name alone.
+// CallRule is about one call.
 type CallRule struct {
 	Tool string `json:"tool"`
 	// Arguments are members that the call's arguments have to have; objects within them may have

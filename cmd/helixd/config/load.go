@@ -46,3 +46,24 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 	}
 	return c, nil
 }
+
+// Decode reads another YAML file into a struct, by the rules of helix.yaml: keys are the
+// fields' json tags, unknown ones are an error, env:NAME and file:PATH refer to values.
+//
+// The error names every problem found with its line, one a line. At returns an error about
+// a key, such as assert[0].matches, as Decode would.
+func Decode(file string, into any, getenv func(string) (string, bool)) (at func(key, text string) error, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	root, problems := parse(file, data)
+	d := &decoder{config: &Config{file: file}, file: file, references: references{dir: filepath.Dir(file), getenv: getenv}, problems: problems}
+	if root != nil {
+		d.decode(reflect.ValueOf(into).Elem(), root, "")
+	}
+	at = func(key, text string) error {
+		return problem{at: d.config.originOf(key), path: key, text: text}
+	}
+	return at, joined(d.problems)
+}

@@ -93,6 +93,9 @@ func (e *exitError) Error() string { return e.text }
 // ExitCode is the code that the process exits with.
 func (e *exitError) ExitCode() int { return e.code }
 
+// WithCode returns an error with the exit code that it gives the process.
+func WithCode(code int, err error) error { return &exitError{code, err.Error()} }
+
 // Misuse is an invalid command line that the command finds, or the daemon: the parser did
 // not.
 type Misuse struct{ cause error }
