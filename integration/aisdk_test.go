@@ -3,7 +3,7 @@ package integration_test
 import (
 	"bufio"
 	"encoding/json"
-	"io"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,50 +23,53 @@ func TestAISDK(t *testing.T) {
 	runNode(t, "aisdk")
 }
 
-// runNode runs a folder's main.mjs, which has a daemon started and killed.
+// runNode runs a folder's main.mjs, which has a daemon started and killed: its commands are
+// "start <config>", "kill" and "restart".
 func runNode(t *testing.T, folder string) {
 	t.Helper()
 	dir := t.TempDir()
+	var d *daemon
 	node := exec.CommandContext(t.Context(), "node", "main.mjs", filepath.Join(dir, "helix.yaml"))
 	node.Dir = folder
-	node.Stderr = os.Stderr
-	commands, err := node.StdoutPipe()
-	require.NoError(t, err)
-	answers, err := node.StdinPipe()
-	require.NoError(t, err)
-	require.NoError(t, node.Start())
-	t.Cleanup(func() {
-		node.Process.Kill()
-		node.Wait()
-	})
-
-	serveNode(t, filepath.Join(dir, "data"), commands, answers)
-	require.NoError(t, node.Wait(), "see above")
-}
-
-// serveNode prints what the program says, and does what it asks for on lines
-// that begin with "@": "start <config>", "kill" and "restart".
-func serveNode(t *testing.T, data string, commands io.Reader, answers io.Writer) {
-	var d *daemon
-	lines := bufio.NewScanner(commands)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		line, isCommand := strings.CutPrefix(lines.Text(), "@")
-		if !isCommand {
-			os.Stdout.WriteString(line + "\n")
-			continue
-		}
-		command, config, _ := strings.Cut(line, " ")
+	obey(t, node, func(command, config string) any {
 		switch command {
 		case "start":
-			d = newDaemon(t, "serve", "--config", config, "--data-dir", data, "--allow-unauthenticated")
+			d = newDaemon(t, "serve", "--config", config, "--data-dir", filepath.Join(dir, "data"), "--allow-unauthenticated")
 			d.start()
 		case "kill":
 			d.kill()
 		case "restart":
 			d.start()
 		}
-		require.NoError(t, json.NewEncoder(answers).Encode(map[string]string{"url": d.url}))
+		return map[string]string{"url": d.url}
+	})
+}
+
+// obey runs a program until it ends, as it must, without a failure. It prints what the program
+// says, and does what it asks for on lines that begin with "@"; the program gets each answer as a line.
+func obey(t *testing.T, program *exec.Cmd, do func(command, argument string) any) {
+	t.Helper()
+	program.Stderr = os.Stderr
+	out, err := program.StdoutPipe()
+	require.NoError(t, err)
+	answers, err := program.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, program.Start())
+	t.Cleanup(func() {
+		program.Process.Kill()
+		program.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		line, isCommand := strings.CutPrefix(lines.Text(), "@")
+		if !isCommand {
+			fmt.Println(line)
+			continue
+		}
+		command, argument, _ := strings.Cut(line, " ")
+		require.NoError(t, json.NewEncoder(answers).Encode(do(command, argument)))
 	}
 	require.NoError(t, lines.Err())
+	require.NoError(t, program.Wait(), "see above")
 }

@@ -1,10 +1,8 @@
 package integration_test
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,32 +64,15 @@ func runDebugger(t *testing.T, program string) {
 	node := exec.CommandContext(t.Context(), "node", program, string(world))
 	node.Dir = "debugger"
 	node.Env = append(os.Environ(), "CHROMIUM="+browser)
-	node.Stderr = os.Stderr
-	commands, err := node.StdoutPipe()
-	require.NoError(t, err)
-	answers, err := node.StdinPipe()
-	require.NoError(t, err)
-	require.NoError(t, node.Start())
-	t.Cleanup(func() {
-		node.Process.Kill()
-		node.Wait()
-	})
-	lines := bufio.NewScanner(commands)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		switch lines.Text() {
-		case "@kill":
+	obey(t, node, func(command, _ string) any {
+		switch command {
+		case "kill":
 			demo.kill()
-		case "@restart":
+		case "restart":
 			demo.start()
-		default:
-			fmt.Println(lines.Text())
-			continue
 		}
-		_, err := fmt.Fprintln(answers, "{}")
-		require.NoError(t, err)
-	}
-	require.NoError(t, node.Wait(), "see above")
+		return struct{}{}
+	})
 }
 
 // TestPictures makes the documentation's pictures of the debugger, as `make pictures` does, and

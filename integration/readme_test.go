@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -73,28 +72,13 @@ func TestReadme(t *testing.T) {
 	node := exec.CommandContext(ctx, "node", "main.mjs", port, plain.url, demo.url)
 	node.Dir = "readme"
 	node.Env = append(os.Environ(), "CHROMIUM="+browser)
-	node.Stderr = os.Stderr
-	commands, err := node.StdoutPipe()
-	require.NoError(t, err)
-	answers, err := node.StdinPipe()
-	require.NoError(t, err)
-	require.NoError(t, node.Start())
-	t.Cleanup(func() {
-		node.Process.Kill()
-		node.Wait()
-	})
-	for lines := bufio.NewScanner(commands); lines.Scan(); {
-		switch lines.Text() {
-		case "@kill":
+	obey(t, node, func(command, _ string) any {
+		switch command {
+		case "kill":
 			plain.kill()
-		case "@restart":
+		case "restart":
 			plain.start()
-		default:
-			fmt.Println(lines.Text())
-			continue
 		}
-		_, err := fmt.Fprintln(answers, "{}")
-		require.NoError(t, err)
-	}
-	require.NoError(t, node.Wait(), "see above")
+		return struct{}{}
+	})
 }
