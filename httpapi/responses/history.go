@@ -74,6 +74,10 @@ func (h *historian) take(r eventlog.Record) {
 		if shown := answerItem(h.session, r.Sequence, r.Run, what); shown != nil {
 			h.add(shown)
 		}
+	case *fact.SessionForked:
+		for _, shown := range forkedItems(h.session, r) {
+			h.all = append(h.all, entry{shown: shown})
+		}
 	case *fact.RunRequested:
 		if !own {
 			return

@@ -1,5 +1,6 @@
 // The part of TestOneStory that OpenAI's SDK has: `begin URL` has an agent pay, which a person must
-// approve, and prints the conversation; `read URL CONVERSATION` prints what is in it, a line each.
+// approve, and prints the conversation; `read URL CONVERSATION` prints what was
+// said and done in it, a line each.
 import OpenAI from 'openai';
 
 const [part, url, known] = process.argv.slice(2);
@@ -15,6 +16,7 @@ if (part === 'begin') {
   process.stdout.write(id);
 } else {
   for await (const { id, approval_request_id, ...item } of client.conversations.items.list(known, { order: 'asc' })) {
+    if (item.type.startsWith('mcp_approval')) continue; // who agreed to a call is the log's, and not what a fork goes on from
     console.log(item.content?.[0].text ?? JSON.stringify(item));
   }
 }
