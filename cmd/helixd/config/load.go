@@ -47,12 +47,14 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 	return c, nil
 }
 
-// Decode reads another YAML file into a struct, by the rules of helix.yaml: keys are the
-// fields' json tags, unknown ones are an error, env:NAME and file:PATH refer to values.
+// File is another YAML file than helix.yaml that has been read by the same rules.
+type File struct{ config *Config }
+
+// Decode reads a YAML file into a struct or a map by the rules of helix.yaml: keys are the fields'
+// json tags, unknown ones are an error, env:NAME and file:PATH refer to values.
 //
-// The error names every problem found with its line, one a line. At returns an error about
-// a key, such as assert[0].matches, as Decode would.
-func Decode(file string, into any, getenv func(string) (string, bool)) (at func(key, text string) error, err error) {
+// The error names every problem found with its line, one a line.
+func Decode(file string, into any, getenv func(string) (string, bool)) (*File, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -62,8 +64,17 @@ func Decode(file string, into any, getenv func(string) (string, bool)) (at func(
 	if root != nil {
 		d.decode(reflect.ValueOf(into).Elem(), root, "")
 	}
-	at = func(key, text string) error {
-		return problem{at: d.config.originOf(key), path: key, text: text}
-	}
-	return at, joined(d.problems)
+	return &File{d.config}, joined(d.problems)
+}
+
+// At returns an error about a key, such as assert[0].matches, with its line.
+func (f *File) At(key, text string) error {
+	return problem{at: f.config.originOf(key), path: key, text: text}
+}
+
+// CheckModel returns what is wrong with a model at a key.
+func (f *File) CheckModel(key string, m Model) error {
+	k := &checker{config: f.config}
+	k.checkModel(m, key)
+	return joined(k.problems)
 }

@@ -16,7 +16,7 @@ import (
 func Agents(c *config.Config) ([]agentloop.Agent, error) {
 	agents := c.Definitions()
 	for i, a := range agents {
-		m, err := modelOf(c.Agents[a.Name].Model)
+		m, err := Model(c.Agents[a.Name].Model)
 		if err != nil {
 			return nil, fmt.Errorf("agents.%s.model: %w", a.Name, err)
 		}
@@ -25,7 +25,8 @@ func Agents(c *config.Config) ([]agentloop.Agent, error) {
 	return agents, nil
 }
 
-func modelOf(m config.Model) (model.Model, error) {
+// Model makes a configured model.
+func Model(m config.Model) (model.Model, error) {
 	options, _ := m.Options()
 	switch m.Provider {
 	case config.ProviderAnthropic:
@@ -52,16 +53,21 @@ func modelOf(m config.Model) (model.Model, error) {
 			Headers: config.Revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
 		}), nil
 	case config.ProviderScripted:
-		turns := make([]scripted.Turn, len(m.Script))
-		for i, t := range m.Script {
-			turns[i] = scripted.Turn{Reasoning: t.Reasoning, Text: t.Text}
-			for _, c := range t.ToolCalls {
-				turns[i].ToolCalls = append(turns[i].ToolCalls, scripted.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
-			}
-		}
-		return scripted.New(turns, &scripted.Options{Name: m.Name, Delay: m.ScriptDelay}), nil
+		return scripted.New(Turns(m.Script), &scripted.Options{Name: m.Name, Delay: m.ScriptDelay}), nil
 	}
 	return nil, fmt.Errorf("provider %s is not supported by this version", m.Provider)
+}
+
+// Turns are the answers of a scripted model.
+func Turns(script []config.Turn) []scripted.Turn {
+	turns := make([]scripted.Turn, len(script))
+	for i, t := range script {
+		turns[i] = scripted.Turn{Reasoning: t.Reasoning, Text: t.Text}
+		for _, c := range t.ToolCalls {
+			turns[i].ToolCalls = append(turns[i].ToolCalls, scripted.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		}
+	}
+	return turns
 }
 
 func wide(n *int) *int64 {

@@ -34,7 +34,7 @@ func TestModelsOfProviders(t *testing.T) {
 		},
 	} {
 		s := modeltest.Serve(t, modeltest.Failure(401, `{"error":{"message":"no"}}`))
-		m, err := modelOf(config.Model{
+		m, err := Model(config.Model{
 			Provider: provider, Name: "m", APIKey: config.NewSecret("secret"), BaseURL: s.URL + want.root,
 			MaxOutputTokens: 4000, Temperature: &temperature,
 			Reasoning: config.Reasoning{Effort: "high", Summary: "auto", BudgetTokens: 2000},
@@ -58,6 +58,6 @@ func TestModelsOfProviders(t *testing.T) {
 			require.Equal(t, value, body[key], "%s of %s", key, provider)
 		}
 	}
-	_, err := modelOf(config.Model{Provider: "acme"})
+	_, err := Model(config.Model{Provider: "acme"})
 	require.Error(t, err)
 }

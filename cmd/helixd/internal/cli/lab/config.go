@@ -19,7 +19,7 @@ type file struct {
 	Cohort    string             `json:"cohort"`    // the cohort's file
 	Candidate string             `json:"candidate"` // the helix.yaml whose agents are tried
 	Baseline  string             `json:"baseline"`  // recorded, or a helix.yaml
-	Models    string             `json:"models"`    // recorded, live, or a script's file
+	Models    string             `json:"models"`    // recorded, live, script, or a script's file
 	Unmatched string             `json:"unmatched"` // refuse, simulate or allow
 	Simulate  []simulation       `json:"simulate"`
 	Assert    []result.Assertion `json:"assert"`
@@ -28,13 +28,15 @@ type file struct {
 	Budget    budget             `json:"budget"`
 	Repeat    int                `json:"repeat"`
 
-	suite *result.Suite
+	suite   *result.Suite
+	scripts map[string][]config.Turn // of the script's file, by agent
 }
 
 // What models and unmatched may be.
 const (
 	recorded = "recorded"
 	live     = "live"
+	script   = "script"
 
 	refuse   = "refuse"
 	simulate = "simulate"
@@ -43,10 +45,9 @@ const (
 
 // simulation answers calls that were not recorded.
 type simulation struct {
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"` // that the call's arguments hold; empty: any
-	Result    json.RawMessage `json:"result"`
-	Error     string          `json:"error"` // the call fails with this message
+	Tool   string          `json:"tool"` // a name, or a pattern such as get_*
+	Result json.RawMessage `json:"result"`
+	Error  string          `json:"error"` // the call fails with this message
 }
 
 // judge is a model that says whether a session went well.
@@ -67,10 +68,11 @@ type budget struct {
 // load reads lab.yaml. Its error has a line for each problem.
 func load(path string) (*file, error) {
 	f := &file{Baseline: recorded, Models: recorded, Unmatched: refuse, Repeat: 1}
-	at, err := config.Decode(path, f, os.LookupEnv)
+	read, err := config.Decode(path, f, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
+	at := read.At
 	var errs []error
 	need := func(ok bool, key, text string) {
 		if !ok {
@@ -97,7 +99,9 @@ func load(path string) (*file, error) {
 	need(f.Budget.Parallel >= 0, "budget.parallel", "must not be negative")
 	if f.Judge != nil {
 		need(f.Judge.Prompt != "", "judge.prompt", "must not be empty: say what a good session is")
-		need(f.Judge.Model.Provider != "", "judge.model", "is needed")
+		if err := read.CheckModel("judge.model", f.Judge.Model); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	f.suite, err = result.NewSuite(f.Assert)
 	for _, e := range split(err) {
@@ -108,9 +112,17 @@ func load(path string) (*file, error) {
 	}
 	dir := filepath.Dir(path)
 	for _, name := range []*string{&f.Cohort, &f.Candidate, &f.Baseline, &f.Models} {
-		if *name != recorded && *name != live && !filepath.IsAbs(*name) {
+		if !slices.Contains([]string{"", recorded, live, script}, *name) && !filepath.IsAbs(*name) {
 			*name = filepath.Join(dir, *name)
 		}
+	}
+	if !slices.Contains([]string{recorded, live, script}, f.Models) {
+		f.scripts = map[string][]config.Turn{}
+		_, err := config.Decode(f.Models, &f.scripts, os.LookupEnv)
+		if errors.Is(err, os.ErrNotExist) {
+			err = at("models", "must be recorded, live, script or a script's file: "+err.Error())
+		}
+		errs = append(errs, err)
 	}
 	return f, errors.Join(errs...)
 }

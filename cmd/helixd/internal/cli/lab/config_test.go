@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/lab/result"
+	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
 func TestLabFile(t *testing.T) {
@@ -19,7 +20,7 @@ candidate: helix.yaml
 models: script.yaml
 unmatched: simulate
 simulate:
-  - {tool: search, arguments: {q: x}, result: {hits: []}}
+  - {tool: search, result: {hits: []}}
   - {tool: pay, error: no money}
 accept: [model-answer]
 assert:
@@ -33,12 +34,14 @@ judge:
 budget: {cost: 2.5, tokens: 10000, time: 5m, parallel: 2}
 repeat: 3
 `)
+	dir := filepath.Dir(path)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte("shop: [{text: Done.}]\n"), 0o600))
 	f, err := load(path)
 	require.NoError(t, err)
-	dir := filepath.Dir(path)
 	require.Equal(t, []string{filepath.Join(dir, "week.cohort"), filepath.Join(dir, "helix.yaml"), "recorded", filepath.Join(dir, "script.yaml")},
 		[]string{f.Cohort, f.Candidate, f.Baseline, f.Models})
-	require.JSONEq(t, `{"q":"x"}`, string(f.Simulate[0].Arguments))
+	require.JSONEq(t, `{"hits":[]}`, string(f.Simulate[0].Result))
+	require.Equal(t, map[string][]config.Turn{"shop": {{Text: "Done."}}}, f.scripts)
 	require.Equal(t, []result.Kind{result.ModelAnswer}, f.Accept)
 	require.Len(t, f.suite.Check("s", "shop", result.Lane{}), 3)
 	require.JSONEq(t, `"A1"`, string(f.Assert[1].Paths[0].Equals))
@@ -81,10 +84,13 @@ judge: {}
 	require.Contains(t, got, `:7: assert[2].trajectory.order: must be ordered, exact or any, not "some"`)
 	require.Contains(t, got, ":8: simulate[0]: needs result or error, one of them")
 	require.Contains(t, got, ":9: judge.prompt: must not be empty: say what a good session is")
+	require.Contains(t, got, ":9: judge.model: needs a provider")
 
 	_, err = load(text(t, "lab.yaml", "cohorts: x\nbudget: {cost: much}\n"))
 	require.ErrorContains(t, err, ":1: cohorts: unknown key; known are cohort, candidate")
 	require.ErrorContains(t, err, ":2: budget.cost: must be a number")
+	_, err = load(text(t, "lab.yaml", "cohort: c\ncandidate: h\nmodels: none.yaml\n"))
+	require.ErrorContains(t, err, ":3: models: must be recorded, live, script or a script's file: ")
 	_, err = load(filepath.Join(t.TempDir(), "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
