@@ -1,0 +1,62 @@
+package lane
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/helixd/helixd/agentloop/lab/result"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// byAgent are the places of a lane's decisions, by the agent.
+func byAgent(l *result.Lane) map[string][]int {
+	of := map[string][]int{}
+	for i, d := range l.Decisions {
+		of[d.Agent] = append(of[d.Agent], i)
+	}
+	return of
+}
+
+// Align gives the decisions of a driven lane the sequences of the observed ones that they repeat,
+// and the lane its prefix. It reports whether the lane repeats all of them and no others, model
+// requests aside.
+func Align(observed, driven *result.Lane) (same bool) {
+	there := byAgent(observed)
+	same = true
+	for agent, places := range byAgent(driven) {
+		repeats := true
+		for n, at := range places {
+			d := &driven.Decisions[at]
+			d.Sequence = 0
+			if n >= len(there[agent]) {
+				repeats, same = false, false
+				break
+			}
+			o := observed.Decisions[there[agent][n]]
+			if repeats = repeats && (d.Same(o) || d.Kind == result.ModelRequest && o.Kind == result.ModelRequest); repeats {
+				d.Sequence = o.Sequence
+			}
+		}
+		same = same && repeats && len(places) == len(there[agent])
+		delete(there, agent)
+	}
+	driven.Prefix = result.Prefix(driven.Decisions, result.Common(observed.Decisions, driven.Decisions))
+	return same && len(there) == 0 && observed.Outcome == driven.Outcome
+}
+
+// Complete gives the observed model requests what a baseline that repeats them knows of them: the
+// records have no prompt and no tools.
+func Complete(observed *result.Lane, baseline result.Lane) {
+	there := byAgent(&baseline)
+	for agent, places := range byAgent(observed) {
+		for n, at := range places {
+			if n >= len(there[agent]) {
+				break
+			}
+			if d, b := &observed.Decisions[at], baseline.Decisions[there[agent][n]]; d.Kind == result.ModelRequest && b.Kind == result.ModelRequest {
+				d.Parts, d.Hash, d.Content = b.Parts, b.Hash, b.Content
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package lane
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/helixd/helixd/agentloop/lab/result"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+)
+
+// Key names the conversation of a model call: the same messages have the same key. The ids of
+// calls, and what only the provider reads, don't count.
+func Key(messages []model.Message) string { return hashOf(said(messages)) }
+
+type saying struct {
+	Role    model.Role         `json:"role"`
+	Content string             `json:"content,omitempty"`
+	Files   []fact.MessageFile `json:"files,omitempty"`
+	Parts   []any              `json:"parts,omitempty"`
+	Tool    string             `json:"tool,omitempty"`
+	Failed  bool               `json:"failed,omitempty"`
+}
+
+func said(messages []model.Message) []saying {
+	out := make([]saying, len(messages))
+	for i, m := range messages {
+		out[i] = saying{Role: m.Role, Content: m.Content, Files: m.Files, Parts: partsOf(m.Parts), Tool: m.ToolName, Failed: m.Failed}
+	}
+	return out
+}
+
+type asked struct {
+	Call      string          `json:"call"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// partsOf are the parts of an answer without ids and without what only the provider reads.
+func partsOf(parts []fact.TurnPart) (out []any) {
+	for _, p := range parts {
+		if p.ToolCall != nil {
+			out = append(out, asked{p.ToolCall.Name, Arguments(p.ToolCall.Arguments)})
+			continue
+		}
+		p.ProviderData = nil
+		if p.Source != nil {
+			source := *p.Source
+			source.ID, p.Source = "", &source
+		}
+		if (p.Text != "" || p.Reasoning != "") || p.Source != nil || p.File != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Arguments are the arguments of a call in one form. None are an empty object.
+func Arguments(raw json.RawMessage) json.RawMessage {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return json.RawMessage("{}")
+	}
+	return result.Canonical(raw)
+}
+
+func hashOf(v any) string {
+	raw, err := eventlog.Marshal(v)
+	if err != nil {
+		return "" // not of the values here
+	}
+	return result.HashOf(result.Canonical(raw))
+}
+
+// PartsOf are the hashes of what a model request is made of, but for its messages and memories,
+// which are in the records.
+func PartsOf(req model.Request, modelID string, output json.RawMessage) map[string]string {
+	return map[string]string{
+		result.PartPrompt: hashOf(req.System), result.PartModel: hashOf(modelID), result.PartTools: hashOf(req.Tools), result.PartOutput: hashOf(string(output)),
+	}
+}

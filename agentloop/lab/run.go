@@ -1,0 +1,229 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/lab/cohort"
+	"github.com/helixd/helixd/agentloop/lab/lane"
+	"github.com/helixd/helixd/agentloop/lab/result"
+	"github.com/helixd/helixd/eventlog/memory"
+)
+
+// Run tries the candidate on every session of the cohort. The error says why the lab could not
+// run; sessions that could not be judged are in the report.
+func Run(ctx context.Context, options Options) (*result.Report, error) {
+	o := &options
+	if o.Cohort == nil || len(o.Candidate) == 0 {
+		return nil, errors.New("lab: a cohort and a candidate are needed")
+	}
+	o.Parallel = cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))
+	o.Repeat = max(o.Repeat, 1)
+	o.SessionTime = cmp.Or(o.SessionTime, DefaultSessionTime)
+	o.Unmatched = cmp.Or(o.Unmatched, Refuse)
+	o.Rules.Live = o.Rules.Live || o.Live
+	for _, agents := range [][]Agent{o.Candidate, o.Baseline} { // so that an ill-defined agent is no verdict
+		loop, err := engine.New(memory.New(), newFrozen(o, nil, nil, nil).agents(agents), nil)
+		if err != nil {
+			return nil, err
+		}
+		loop.Stop()
+	}
+	j, err := openJournal(o.Journal, o.State)
+	if err != nil {
+		return nil, err
+	}
+	l := &laboratory{o: o, journal: j, spent: &spent{began: time.Now()}}
+	if err := l.all(ctx); err != nil {
+		return nil, errors.Join(err, j.close(false))
+	}
+	return l.report(), j.close(true)
+}
+
+// laboratory is a lab that runs.
+type laboratory struct {
+	o       *Options
+	journal *journal
+	spent   *spent
+
+	mu      sync.Mutex
+	results []result.Comparison
+	failed  error
+	before  float64 // seconds that lanes took before the lab was started again
+}
+
+// all judges the sessions, several at once.
+func (l *laboratory) all(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	work := make(chan *cohort.Session)
+	var workers sync.WaitGroup
+	for range l.o.Parallel {
+		workers.Go(func() {
+			for s := range work {
+				if err := l.one(ctx, s); err != nil {
+					l.mu.Lock()
+					l.failed = cmp.Or(l.failed, err)
+					l.mu.Unlock()
+					cancel()
+				}
+			}
+		})
+	}
+	for i := range l.o.Cohort.Sessions {
+		select {
+		case work <- &l.o.Cohort.Sessions[i]:
+		case <-ctx.Done():
+		}
+	}
+	close(work)
+	workers.Wait()
+	return cmp.Or(l.failed, context.Cause(ctx))
+}
+
+// one judges a session, unless the journal has its lanes.
+func (l *laboratory) one(ctx context.Context, s *cohort.Session) error {
+	kept, ok := l.journal.get(s.ID)
+	if !ok {
+		began := time.Now()
+		lanes, err := l.lanes(ctx, s)
+		if err != nil {
+			return err
+		}
+		kept = entry{Session: lanes, Seconds: time.Since(began).Seconds()}
+		if err := l.journal.put(kept); err != nil {
+			return err
+		}
+	}
+	compared := l.o.Rules.Compare(kept.Session)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ok {
+		l.before += kept.Seconds / float64(l.o.Parallel)
+	}
+	if l.results = append(l.results, compared); l.o.Progress != nil {
+		l.o.Progress(len(l.results), len(l.o.Cohort.Sessions))
+	}
+	return nil
+}
+
+// lanes drives the baseline and the candidate.
+func (l *laboratory) lanes(ctx context.Context, s *cohort.Session) (result.Session, error) {
+	recorded := lane.Read(s.ID, s.Log, nil)
+	out := result.Session{ID: s.ID, Agent: recorded.Created.AgentType, Observed: recorded.Lane}
+	out.Observed.Prefix = result.Prefix(out.Observed.Decisions, len(out.Observed.Decisions))
+	for _, f := range recorded.Found {
+		if f.Turn != nil && f.Turn.Answer != nil {
+			out.Observed.Cost += l.o.Prices[f.Turn.Answer.Model].Cost(f.Turn.Answer.Usage)
+		}
+	}
+	why := recorded.Unfit
+	if over := l.spent.over(l.o.Budget); why == "" && over != "" {
+		why = over
+	}
+	if !slices.ContainsFunc(l.o.Candidate, func(a Agent) bool { return a.Name == out.Agent }) && why == "" {
+		why = "the candidate has no agent " + out.Agent
+	}
+	if why != "" {
+		out.Baseline, out.Candidate = []result.Lane{out.Observed}, []result.Lane{{Unjudged: why}}
+		return out, nil
+	}
+	prior, err := l.baseline(ctx, recorded, &out)
+	if err != nil {
+		return out, err
+	}
+	for range l.o.Repeat {
+		driven, err := newFrozen(l.o, recorded, prior, l.spent).drive(ctx, l.o.Candidate)
+		if err != nil {
+			return out, err
+		}
+		lane.Align(&out.Observed, &driven)
+		out.Candidate = append(out.Candidate, driven)
+	}
+	return out, l.judge(ctx, &out)
+}
+
+// baseline drives the baseline, if there is one that can be driven.
+func (l *laboratory) baseline(ctx context.Context, recorded *lane.Recording, out *result.Session) (*frozen, error) {
+	if len(l.o.Baseline) == 0 {
+		out.Baseline = []result.Lane{out.Observed}
+		return nil, nil
+	}
+	var first *frozen
+	for n := range l.o.Repeat {
+		f := newFrozen(l.o, recorded, nil, l.spent)
+		f.live = l.o.Live && n > 0 // what the recorded answers repeat says nothing of the model
+		driven, err := f.drive(ctx, l.o.Baseline)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = f
+			lane.Complete(&out.Observed, driven)
+		}
+		if same := lane.Align(&out.Observed, &driven); !same && driven.Unjudged == "" && !f.live {
+			driven.Unjudged = "it does not repeat what was recorded: is it the configuration that was recorded?"
+		}
+		out.Baseline = append(out.Baseline, driven)
+	}
+	return first, nil
+}
+
+func (l *laboratory) report() *result.Report {
+	o := l.o
+	head := result.Header{
+		Cohort: o.Name, Hash: o.Cohort.Header.Hash, Sessions: len(o.Cohort.Sessions),
+		Cost: l.spent.cost, Tokens: l.spent.tokens, Seconds: time.Since(l.spent.began).Seconds() + l.before, Labels: o.Labels,
+	}
+	if o.Judge != nil {
+		head.Judge = o.Judge.Report()
+	}
+	return result.New(head, l.results)
+}
+
+// T is what [Check] needs of a test.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Context() context.Context
+}
+
+// Check runs the lab in a test, which fails for each regression and each session that could not be
+// judged.
+func Check(t T, o Options) *result.Report {
+	t.Helper()
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatalf("lab: %v", err)
+		return nil
+	}
+	for what, list := range map[string][]result.Difference{"regression": r.Regressions, "not judged": r.Unjudged} {
+		for _, d := range list {
+			t.Errorf("lab: %s: session %s at sequence %d, agent %s: %s: %s\n  observed:  %s\n  baseline:  %s\n  candidate: %s",
+				what, d.Session, d.Sequence, d.Agent, d.Kind, d.Why, d.Observed, d.Baseline, d.Candidate)
+		}
+	}
+	return r
+}
+
+// RecordedTools are the names of the tools that an agent called in a cohort, in order: those of
+// an MCP server are known only by their calls.
+func RecordedTools(c *cohort.Cohort, agentType string) (names []string) {
+	for _, s := range c.Sessions {
+		for _, f := range lane.Read(s.ID, s.Log, nil).Found {
+			if f.Result != nil && f.Agent == agentType && !slices.Contains(names, f.Result.ToolName) && f.Result.ErrorCode != agentloop.CodeToolNotFound {
+				names = append(names, f.Result.ToolName)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
