@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
@@ -45,7 +46,7 @@ func (f *folder) functionCall(r eventlog.Record, call, name string) *item {
 func (f *folder) callID(call string) string {
 	f.shown[call]++
 	if n := f.shown[call]; n > 1 {
-		return call + again + string(rune('0'+min(n, 9)))
+		return call + again + strconv.Itoa(n)
 	}
 	return call
 }
