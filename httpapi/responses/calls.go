@@ -35,7 +35,7 @@ func (f *folder) callGrows(c *eventlog.ToolArgStreamDelta) {
 
 // functionCall begins the call of a client's tool.
 func (f *folder) functionCall(r eventlog.Record, call, name string) *item {
-	it := f.newItem(r, kindFunction, "fc")
+	it := f.newItem(r, kindFunction)
 	it.name, it.call = name, f.callID(call)
 	f.calls[call] = it
 	f.added(it)
@@ -106,7 +106,7 @@ func (f *folder) serverCall(r eventlog.Record, call, name string, args []byte) *
 			f.finish(it, statusIncomplete)
 		}
 	}
-	it := f.newItem(r, kindMCP, "mcp")
+	it := f.newItem(r, kindMCP)
 	it.name, it.approval = name, f.state.approvals[call]
 	f.calls[call] = it
 	f.added(it)
@@ -118,7 +118,7 @@ func (f *folder) serverCall(r eventlog.Record, call, name string, args []byte) *
 
 // asks shows that a call needs an approval, which the next request brings.
 func (f *folder) asks(r eventlog.Record, c *eventlog.ToolApprovalRequest) {
-	it := f.newItem(r, kindApproval, "mcpr")
+	it := f.newItem(r, kindApproval)
 	it.id, it.name, it.args = approvalItemID(c.ApprovalID), c.ToolName, c.Input
 	f.added(it)
 	f.finish(it, statusCompleted)
@@ -153,7 +153,7 @@ func (f *folder) callEnds(r eventlog.Record, own bool, c *eventlog.ToolEnd) {
 	ours := c.ProviderExecuted != nil && *c.ProviderExecuted
 	switch {
 	case it != nil && it.kind == kindFunction && it.done && !it.gone:
-		out := f.newItem(r, kindOutput, "fco")
+		out := f.newItem(r, kindOutput)
 		out.call, out.result = it.call, resultText(c.Result)
 		if c.Error != nil {
 			out.result = *c.Error

@@ -282,7 +282,7 @@ func (f *folder) text(r eventlog.Record, delta string) {
 }
 
 func (f *folder) beginMessage(r eventlog.Record) {
-	f.message = f.add(r, kindMessage, "msg")
+	f.message = f.add(r, kindMessage)
 	f.send("response.content_part.added", object{
 		"item_id": f.message.id, "output_index": f.message.index, "content_index": 0,
 		"part": object{"type": "output_text", "text": "", "annotations": []any{}, "logprobs": []any{}},
@@ -293,7 +293,7 @@ func (f *folder) beginMessage(r eventlog.Record) {
 func (f *folder) reason(r eventlog.Record, delta string) {
 	f.message = nil
 	if f.thought == nil {
-		f.thought = f.add(r, kindReasoning, "rs")
+		f.thought = f.add(r, kindReasoning)
 		f.send("response.reasoning_summary_part.added", object{
 			"item_id": f.thought.id, "output_index": f.thought.index, "summary_index": 0, "part": object{"type": "summary_text", "text": ""},
 		})

@@ -1,57 +1,90 @@
 package responses
 
 import (
-	"cmp"
+	"encoding/json"
+	"slices"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
-// idPrefix is how the ids of a fork's items begin, by the items' types.
-var idPrefix = map[any]string{"message": "msg", kindMessage: "msg", kindReasoning: "rs", kindFunction: "fc", kindOutput: "fco", kindMCP: "mcp"}
-
-// forkedItems returns the items that a fork has from the session that it was copied from. Calls
-// without a result are left out: the fork's own records tell what becomes of them.
-func forkedItems(session string, r eventlog.Record) (all []object) {
-	t := projector.Fold(r)
-	results := map[string]*projector.Message{}
-	for i := range t.Messages {
-		if m := &t.Messages[i]; m.Role == projector.RoleTool {
-			results[m.ToolCallID] = m
-		}
+// forkedItems returns the items that a fork has from the session that it was copied from. seq is
+// the record that has them.
+func forkedItems(session string, seq uint64, state json.RawMessage) (all []object) {
+	var s projector.Session
+	if json.Unmarshal(state, &s) != nil {
+		return nil // the fold of the session has said so
 	}
-	for _, m := range t.Messages {
-		var items []object
+	id := func(prefix string) string { return inputID(prefix, session, seq, len(all)) }
+	for i, m := range s.Messages {
 		switch {
-		case m.Role == projector.RoleUser && !m.Hidden():
-			items = []object{userItem(session, r.Sequence, &fact.UserMessage{Content: m.Content, Files: m.Files})}
+		case m.Hidden():
+		case m.Role == projector.RoleUser:
+			shown := userItem(session, seq, &fact.UserMessage{Content: m.Content, Files: m.Files})
+			shown["id"] = id("msg")
+			all = append(all, shown)
+		case m.Role == projector.RoleSystem:
+			all = append(all, systemItem(id("msg"), m.Content))
+		case m.Role == projector.RoleTool && m.AnsweredAs == fact.PendingClient:
+			all = append(all, outputItem(id("fco"), m.ToolCallID, outcome(m.Result, m.Error)))
 		case m.Role == projector.RoleAssistant:
 			for _, p := range m.Parts {
-				if p.ToolCall == nil {
-					items = append(items, addedItems(session, r.Sequence, &fact.MessageAdded{Parts: []fact.TurnPart{p}})...)
-				} else if result := results[p.ToolCall.ID]; result != nil {
-					items = append(items, forkedCall(p.ToolCall, result)...)
+				it := partItem(p)
+				if p.ToolCall != nil {
+					it = forkedCall(&s, i, p.ToolCall)
 				}
+				if it == nil {
+					continue
+				}
+				if it.id == "" {
+					it.id = id(it.prefix())
+				}
+				all = append(all, it.show())
 			}
-		}
-		for _, o := range items {
-			o["id"] = inputID(idPrefix[o["type"]], session, r.Sequence, len(all))
-			all = append(all, o)
 		}
 	}
 	return all
 }
 
-// forkedCall returns the items of a call with a result, as those of a run are.
-func forkedCall(call *fact.ToolCall, result *projector.Message) []object {
-	it := item{kind: kindMCP, status: statusCompleted, call: call.ID, name: call.Name, args: call.Arguments, result: resultText(result.Result)}
-	if result.Error != "" {
-		it.status, it.failure = statusFailed, result.Error
+// forkedCall returns the item of a call in a message: a function_call if the client executes
+// it, nil if it has not been executed yet.
+func forkedCall(s *projector.Session, message int, c *fact.ToolCall) *item {
+	it := &item{kind: kindMCP, name: c.Name, call: c.ID, args: c.Arguments, status: statusCompleted, done: true}
+	isResult := func(m projector.Message) bool { return m.Role == projector.RoleTool && m.ToolCallID == c.ID }
+	i := slices.IndexFunc(s.Messages[message:], isResult)
+	if c.Name == agentloop.FinishTool { // its arguments are the output, unless they were refused
+		if i >= 0 && s.Messages[message+i].Error != "" {
+			return nil
+		}
+		it.kind, it.text = kindMessage, c.Arguments
+		return it
 	}
-	if result.AnsweredAs != fact.PendingClient {
-		return []object{it.show()}
+	if i >= 0 {
+		switch m := s.Messages[message+i]; {
+		case m.AnsweredAs == fact.PendingClient:
+			it.kind = kindFunction
+		case m.Error != "":
+			it.status, it.failure = statusFailed, m.Error
+		default:
+			it.result = resultText(m.Result)
+		}
+		return it
 	}
-	it.kind, it.status = kindFunction, statusCompleted
-	return []object{it.show(), outputItem("", call.ID, cmp.Or(result.Error, it.result))}
+	if s.Turn == nil || s.Turn.Step == nil {
+		return nil
+	}
+	i = slices.IndexFunc(s.Turn.Step.Calls, func(open projector.Call) bool { return open.ID == c.ID && open.Pending != nil })
+	if i < 0 {
+		return nil
+	}
+	switch pending := s.Turn.Step.Calls[i].Pending; pending.Kind {
+	case fact.PendingClient:
+		it.kind = kindFunction
+		return it
+	case fact.PendingApproval:
+		it.kind, it.id = kindApproval, approvalItemID(pending.ApprovalID)
+		return it
+	}
+	return nil
 }

@@ -41,3 +41,70 @@ func TestAForkHasTheItemsBefore(t *testing.T) {
 	require.Equal(t, before, itemsOf(session), "the other one has nothing of it")
 	require.Equal(t, before, itemsOf("fork")[:len(before)])
 }
+
+// So does a fork that a second continuation of a response makes. What the server has executed does not
+// look like a client's call there, and what waits for the client does.
+func TestItemsOfASecondContinuation(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	one := g.create(object{"input": "call clock"})
+	two := g.create(object{"input": "call get_weather", "tools": []any{weather}, "previous_response_id": one["id"]})
+	call := itemOf(two, "function_call")
+	three := g.create(object{"previous_response_id": two["id"], "input": []any{object{
+		"type": "function_call_output", "call_id": call["call_id"], "output": "fog",
+	}}})
+	var forks []object
+	for range 2 {
+		forks = append(forks, g.create(object{"input": "context", "previous_response_id": three["id"]}))
+	}
+	require.Equal(t, sessionOf(three), sessionOf(forks[0]))
+	require.NotEqual(t, sessionOf(three), sessionOf(forks[1]))
+	shown := func(o object) (all []object) {
+		ids := map[any]bool{}
+		for _, it := range g.get("/conversations/conv_" + sessionOf(o) + "/items?order=asc")["data"].([]any) {
+			it := it.(object)
+			require.False(t, ids[it["id"]])
+			ids[it["id"]] = true
+			delete(it, "id")
+			all = append(all, it)
+		}
+		return all
+	}
+	require.Equal(t, shown(forks[0]), shown(forks[1]))
+	var types []any
+	for _, it := range shown(forks[1]) {
+		types = append(types, it["type"])
+	}
+	require.Equal(t, []any{
+		"message", "reasoning", "mcp_call", "message", "message", "reasoning", "function_call", "function_call_output", "message", "message", "message",
+	}, types)
+	inputs := g.get("/responses/" + forks[1]["id"].(string) + "/input_items")["data"].([]any)
+	require.Len(t, inputs, 1)
+
+	output := object{"type": "function_call_output", "call_id": "call_1", "output": "fog"}
+	waits := g.create(object{"input": "call get_weather", "tools": []any{weather}})
+	kept, copied := g.create(object{"previous_response_id": waits["id"], "input": []any{output}}), g.create(object{"previous_response_id": waits["id"], "input": []any{output}})
+	require.NotEqual(t, sessionOf(kept), sessionOf(copied))
+	require.Len(t, shown(copied), 5)
+	require.Equal(t, shown(kept), shown(copied))
+
+	filled := g.create(object{"model": "form", "input": "call __finish__"})
+	require.JSONEq(t, `{"city":"Lisbon"}`, textOf(filled))
+	for range 2 {
+		forks = append(forks, g.create(object{"model": "form", "input": "call __finish__", "previous_response_id": filled["id"]}))
+	}
+	require.NotEqual(t, sessionOf(filled), sessionOf(forks[3]))
+	require.Equal(t, shown(forks[2]), shown(forks[3]))
+	open := g.create(object{"input": "call pay"})
+	approval := object{"type": "mcp_approval_response", "approval_request_id": itemOf(open, "mcp_approval_request")["id"], "approve": true}
+	for range 2 {
+		forks = append(forks, g.create(object{"previous_response_id": open["id"], "input": []any{approval}}))
+	}
+	require.NotEqual(t, sessionOf(open), sessionOf(forks[5]))
+	types = nil
+	for _, it := range shown(forks[5]) {
+		types = append(types, it["type"])
+	}
+	require.Equal(t, []any{"message", "reasoning", "mcp_approval_request", "mcp_approval_response", "mcp_call", "message"}, types)
+	require.Len(t, shown(forks[4]), len(types))
+}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 const within = time.Minute
 
-// rig is a server with an agent "brain", on a log of its own.
+// rig is a server with an agent "brain", and a "form" that gives structured output, on a log of its own.
 type rig struct {
 	t    *testing.T
 	log  eventlog.Log
@@ -57,7 +57,9 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
 	g := &rig{t: t, log: log, slow: make(chan struct{})}
-	g.loop, err = engine.New(log, []agentloop.Agent{g.brain("brain"), g.brain("other")}, &engine.Options{RetryDelay: time.Millisecond})
+	form := g.brain("form")
+	form.OutputSchema = json.RawMessage(`{"type":"object","required":["city"]}`)
+	g.loop, err = engine.New(log, []agentloop.Agent{g.brain("brain"), g.brain("other"), form}, &engine.Options{RetryDelay: time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(g.loop.Stop)
 	o := httpapi.Options{

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -62,6 +63,10 @@ func (h *historian) take(r eventlog.Record) {
 	}
 	own := r.Agent == h.session
 	switch what := what.(type) {
+	case *fact.SessionForked:
+		for _, shown := range forkedItems(h.session, r.Sequence, what.State) {
+			h.all = append(h.all, entry{shown: shown})
+		}
 	case *fact.UserMessage:
 		if own && !(projector.Message{Metadata: what.Metadata}).Hidden() {
 			h.add(userItem(h.session, r.Sequence, what))
@@ -73,10 +78,6 @@ func (h *historian) take(r eventlog.Record) {
 	case *fact.ResultSubmitted:
 		if shown := answerItem(h.session, r.Sequence, r.Run, what); shown != nil {
 			h.add(shown)
-		}
-	case *fact.SessionForked:
-		for _, shown := range forkedItems(h.session, r) {
-			h.all = append(h.all, entry{shown: shown})
 		}
 	case *fact.RunRequested:
 		if !own {
@@ -128,37 +129,48 @@ func userItem(session string, seq uint64, m *fact.UserMessage) object {
 func addedItems(session string, seq uint64, m *fact.MessageAdded) (all []object) {
 	switch m.Role {
 	case fact.AddedSystem:
-		return []object{{
-			"type": "message", "id": inputID("msg", session, seq, 0), "role": "system", "status": statusCompleted,
-			"content": []any{object{"type": "input_text", "text": m.Content}},
-		}}
+		return []object{systemItem(inputID("msg", session, seq, 0), m.Content)}
 	case fact.AddedTool:
-		output := resultText(m.Result)
-		if m.Error != "" {
-			output = m.Error
-		}
-		return []object{outputItem(inputID("fco", session, seq, 0), m.ToolCallID, output)}
+		return []object{outputItem(inputID("fco", session, seq, 0), m.ToolCallID, outcome(m.Result, m.Error))}
 	}
 	for i, p := range m.Parts {
-		switch {
-		case p.ToolCall != nil:
-			all = append(all, object{
-				"type": kindFunction, "id": inputID("fc", session, seq, i), "status": statusCompleted,
-				"call_id": p.ToolCall.ID, "name": p.ToolCall.Name, "arguments": string(p.ToolCall.Arguments),
-			})
-		case p.Reasoning != "":
-			all = append(all, object{
-				"type": kindReasoning, "id": inputID("rs", session, seq, i), "status": statusCompleted,
-				"summary": []any{object{"type": "summary_text", "text": p.Reasoning}},
-			})
-		case p.Text != "":
-			it := item{text: []byte(p.Text)}
-			all = append(all, object{
-				"type": "message", "id": inputID("msg", session, seq, i), "role": "assistant", "status": statusCompleted, "content": []any{it.part()},
-			})
+		if it := partItem(p); it != nil {
+			it.id = inputID(it.prefix(), session, seq, i)
+			all = append(all, it.show())
 		}
 	}
 	return all
+}
+
+// partItem returns the item that a part of an assistant's message is, without an id; nil: none.
+func partItem(p fact.TurnPart) *item {
+	it := &item{status: statusCompleted, done: true}
+	switch {
+	case p.ToolCall != nil:
+		it.kind, it.call, it.name, it.args = kindFunction, p.ToolCall.ID, p.ToolCall.Name, p.ToolCall.Arguments
+	case p.Reasoning != "":
+		it.kind, it.text = kindReasoning, []byte(p.Reasoning)
+	case p.Text != "":
+		it.kind, it.text = kindMessage, []byte(p.Text)
+	default:
+		return nil
+	}
+	return it
+}
+
+// outcome is the text of a call's result or error.
+func outcome(result json.RawMessage, failure string) string {
+	if failure != "" {
+		return failure
+	}
+	return resultText(result)
+}
+
+func systemItem(id, content string) object {
+	return object{
+		"type": "message", "id": id, "role": "system", "status": statusCompleted,
+		"content": []any{object{"type": "input_text", "text": content}},
+	}
 }
 
 func outputItem(id, call, output string) object {
@@ -169,11 +181,7 @@ func outputItem(id, call, output string) object {
 func answerItem(session string, seq uint64, run string, f *fact.ResultSubmitted) object {
 	switch f.Kind {
 	case fact.SubmitClientResult:
-		output := resultText(f.Result)
-		if f.Error != "" {
-			output = f.Error
-		}
-		return outputItem(inputID("fco", session, seq, 0), f.ToolCallID, output)
+		return outputItem(inputID("fco", session, seq, 0), f.ToolCallID, outcome(f.Result, f.Error))
 	case fact.SubmitApproval:
 		return object{
 			"type": "mcp_approval_response", "id": inputID("mcpa", session, seq, 0), "approve": f.Approved, "reason": optional(f.Reason),

@@ -46,11 +46,27 @@ type item struct {
 	gone     bool // taken back: it is not in the output
 }
 
-// newItem makes an item with the next index.
-func (f *folder) newItem(r eventlog.Record, kind itemKind, prefix string) *item {
-	it := &item{
-		kind: kind, id: outputID(prefix, f.run, len(f.items)), index: len(f.items), first: r.Sequence, status: statusInProgress,
+// prefix is that of the ids of such items.
+func (it *item) prefix() string {
+	switch it.kind {
+	case kindReasoning:
+		return "rs"
+	case kindFunction:
+		return "fc"
+	case kindOutput:
+		return "fco"
+	case kindMCP:
+		return "mcp"
+	case kindApproval:
+		return "mcpr"
 	}
+	return "msg"
+}
+
+// newItem makes an item with the next index.
+func (f *folder) newItem(r eventlog.Record, kind itemKind) *item {
+	it := &item{kind: kind, index: len(f.items), first: r.Sequence, status: statusInProgress}
+	it.id = outputID(it.prefix(), f.run, it.index)
 	f.items = append(f.items, it)
 	return it
 }
@@ -60,8 +76,8 @@ func (f *folder) added(it *item) {
 	f.send("response.output_item.added", object{"output_index": it.index, "item": it.show()})
 }
 
-func (f *folder) add(r eventlog.Record, kind itemKind, prefix string) *item {
-	it := f.newItem(r, kind, prefix)
+func (f *folder) add(r eventlog.Record, kind itemKind) *item {
+	it := f.newItem(r, kind)
 	f.added(it)
 	return it
 }
