@@ -187,7 +187,7 @@ func (s *Session) requestRun(f *fact.RunRequested, before uint64) string {
 	s.Status = SessionActive
 	s.ExpiresAt = max(s.ExpiresAt, f.ExpiresAt)
 	run := Run{
-		RunID: f.RunID, Turn: s.Turn.Number, Mode: f.Mode, Status: fact.RunRunning,
+		RunID: f.RunID, Name: f.Name, Turn: s.Turn.Number, Mode: f.Mode, Status: fact.RunRunning,
 		StartSequence: before, StartedAt: f.Timestamp, TraceParent: f.TraceParent,
 	}
 	if f.By != nil {
@@ -274,6 +274,9 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *fact.ToolResult) str
 			ToolCallID: c.ID, ToolName: c.Name, Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode,
 		}
 		m.Denial = c.Denial
+		if c.Answer != nil {
+			m.MessageID = c.Answer.MessageID
+		}
 		if c.Pending != nil {
 			m.AnsweredAs = c.Pending.Kind
 			if c.Approval != nil {

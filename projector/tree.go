@@ -161,7 +161,7 @@ type Message struct {
 
 	Files    []fact.MessageFile `json:"files,omitempty"`    // user
 	Metadata json.RawMessage    `json:"metadata,omitempty"` // user
-	// MessageID is the client's id of the message (user).
+	// MessageID is the client's id of the message, if it has one (not of an assistant's answer).
 	MessageID string `json:"messageId,omitempty"`
 
 	Parts      []fact.TurnPart `json:"parts,omitempty"`      // assistant, in the model's order
@@ -231,6 +231,7 @@ func (m Message) marks() (hidden bool, helix string) {
 // Run is one execution within a session.
 type Run struct {
 	RunID         string         `json:"runId"`
+	Name          string         `json:"name,omitempty"` // the client's own, see fact.RunOptions
 	Turn          int            `json:"turn"`
 	Mode          fact.RunMode   `json:"mode"`
 	Status        fact.RunStatus `json:"status"`
@@ -280,6 +281,17 @@ func (s *Session) CurrentRun() *Run {
 	for i := len(s.Runs) - 1; i >= 0; i-- {
 		if !s.Runs[i].Struck {
 			return &s.Runs[i]
+		}
+	}
+	return nil
+}
+
+// RunNamed returns the run to which its client gave a name, or nil. Runs that a rollback has
+// truncated do not count, and the name "" is none.
+func (s *Session) RunNamed(name string) *Run {
+	for i := len(s.Runs) - 1; i >= 0 && name != ""; i-- {
+		if run := &s.Runs[i]; !run.Struck && run.Name == name {
+			return run
 		}
 	}
 	return nil

@@ -110,6 +110,7 @@ type Answer struct {
 	ErrorCode   string              `json:"errorCode,omitempty"`
 	Approved    bool                `json:"approved,omitempty"`
 	Reason      string              `json:"reason,omitempty"`
+	MessageID   string              `json:"messageId,omitempty"`
 	SubmittedAt int64               `json:"submittedAt"` // ms since the epoch
 }
 

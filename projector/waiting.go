@@ -40,7 +40,7 @@ func (s *Session) submit(f *fact.ResultSubmitted) {
 	if c := s.Turn.Step.call(f.ToolCallID); c != nil && c.Awaited() {
 		c.Answer = &Answer{
 			Kind: f.Kind, Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode,
-			Approved: f.Approved, Reason: f.Reason, SubmittedAt: f.Timestamp,
+			Approved: f.Approved, Reason: f.Reason, MessageID: f.MessageID, SubmittedAt: f.Timestamp,
 		}
 		s.Version++
 	}

@@ -1,10 +1,18 @@
 package engine
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -24,6 +32,50 @@ func isLast(t *projector.Tree, run string) error {
 		return agentloop.ErrNotLast
 	}
 	return nil
+}
+
+// mergeState drafts what a request changes of the state of a session that exists: the members
+// of state, an object, replace those of the session's.
+func mergeState(clock record.Clock, t *projector.Tree, agentType string, state json.RawMessage) ([]record.Draft, error) {
+	if state == nil {
+		return nil, nil
+	}
+	var next, now map[string]json.RawMessage
+	if json.Unmarshal(state, &next) != nil {
+		return nil, &eventlog.ValidationError{Field: "state", Reason: "must be an object"}
+	}
+	_ = json.Unmarshal(t.CustomState.Bytes(), &now) // an object
+	var ops []eventlog.PatchOp
+	for _, name := range slices.Sorted(maps.Keys(next)) {
+		if !sameJSON(now[name], next[name]) {
+			ops = append(ops, eventlog.PatchOp{Op: "add", Path: "/" + pointerToken.Replace(name), Value: next[name]})
+		}
+	}
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	if _, _, err := t.CustomState.Patch(ops, t.PatchWorkLeft()); err != nil {
+		return nil, &eventlog.ValidationError{Field: "state", Reason: err.Error()}
+	}
+	base := clock.ChunkBase(&t.Session)
+	base.AgentType = cmp.Or(base.AgentType, agentType)
+	return []record.Draft{{Chunk: &eventlog.StatePatch{Patches: ops, Base: base}}}, nil
+}
+
+// pointerToken escapes a member's name for a JSON Pointer.
+var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
+
+// sameJSON reports whether two values are equal apart from white space and the order of
+// members.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return a != nil && decodeExact(a, &x) == nil && decodeExact(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+func decodeExact(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d.Decode(v)
 }
 
 // Started names the run that a request began or found.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -30,7 +31,11 @@ type ResumeRequest struct {
 	Approved bool
 	// Answers are to calls that wait; they are stored with the request, all or none.
 	Answers []Submission
-	// Options are what the request asks of this run alone.
+	// MergeState is an object: its members replace those of the session's state. nil: nothing
+	// changes.
+	MergeState json.RawMessage
+	// Options are what the request asks of this run alone. If a run of the session has
+	// their name, it is the answer.
 	Options fact.RunOptions
 	// After, if set, is the run that must be the session's last one: if not, ErrNotLast.
 	After string
@@ -84,6 +89,9 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 		more := false
 		s, err := l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 			if t != nil {
+				if run := t.RunNamed(req.Options.Name); run != nil {
+					return nil, run.RunID, nil
+				}
 				if err := isLast(t, req.After); err != nil {
 					return nil, "", err
 				}
@@ -128,10 +136,14 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	if err := plan.CheckClientTools(l.agents.Defs()[t.AgentType], req.Options.Tools); err != nil {
 		return nil, "", false, err
 	}
+	merged, err := mergeState(l.clock, t, t.AgentType, req.MergeState)
+	if err != nil {
+		return nil, "", false, err
+	}
 	begin := l.requests.NewRunWith(ctx, req.SessionID, req.Mode, req.Messages, req.Options)
 	run = begin[0].Run
 	l.node.Attach(req.SessionID, run, req.Hooks)
-	facts = append(append(facts, begin...), l.clock.Resumed(&t.Session, run, req.Mode))
+	facts = append(append(append(facts, begin...), l.clock.Resumed(&t.Session, run, req.Mode)), merged...)
 	return facts, run, false, nil
 }
 

@@ -156,3 +156,43 @@ func TestEphemeralSessions(t *testing.T) {
 	}
 	require.Equal(t, projector.SessionCompleted, stateOf(t, g.log, "kept").Status)
 }
+
+// A request with the name of a run begins none; its state changes the session's by members.
+func TestNamedRuns(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, reports())
+	first := engine.StartRequest{
+		SessionID: "s", AgentType: "reporter", Messages: []agentloop.Input{{Content: "call weather"}}, State: json.RawMessage(`{"a":1,"b":{"c":1}}`),
+		Options: fact.RunOptions{Name: "one", Tools: []fact.ClientTool{clientTool("weather")}},
+	}
+	run, err := g.loop.Execute(t.Context(), first)
+	require.NoError(t, err)
+	_, err = run.Result(t.Context())
+	require.NoError(t, err)
+	again, err := g.loop.Execute(t.Context(), first)
+	require.NoError(t, err)
+	require.Equal(t, run.RunID, again.RunID)
+	second := engine.ResumeRequest{
+		SessionID: "s", MergeState: json.RawMessage(`{"b":{ "c":1},"d/~":[1]}`), Options: fact.RunOptions{Name: "two"},
+		Answers: []engine.Submission{{ToolCallID: "c", Kind: fact.SubmitClientResult, Result: json.RawMessage(`"fog"`), MessageID: "m-1"}},
+	}
+	next, err := g.loop.Resume(t.Context(), second)
+	require.NoError(t, err)
+	done := g.ended("s")
+	require.JSONEq(t, `{"a":1,"b":{"c":1},"d/~":[1]}`, done.CustomState.String())
+	require.Equal(t, "m-1", done.Messages[2].MessageID)
+	for range 2 {
+		repeated, err := g.loop.Resume(t.Context(), second)
+		require.NoError(t, err)
+		require.Equal(t, next.RunID, repeated.RunID)
+		require.Equal(t, next.RunID, done.RunNamed("two").RunID)
+	}
+	after := g.ended("s")
+	require.Equal(t, done.Head, after.Head, "nothing is appended")
+	var problem *eventlog.ValidationError
+	_, err = g.loop.Execute(t.Context(), engine.StartRequest{
+		SessionID: "s", AgentType: "reporter", Messages: []agentloop.Input{{Content: "go"}}, MergeState: json.RawMessage(`[]`),
+	})
+	require.ErrorAs(t, err, &problem)
+	require.Equal(t, "state", problem.Field)
+}

@@ -30,7 +30,11 @@ type StartRequest struct {
 	// Branch makes the session a fork of another one, if it is new (Execute
 	// only).
 	Branch *timetravel.ForkRequest
-	// Options are what the request asks of this run alone.
+	// MergeState is an object: its members replace those of the state of a session that
+	// exists. nil: nothing changes.
+	MergeState json.RawMessage
+	// Options are what the request asks of this run alone. If a run of the session has
+	// their name, it is the answer.
 	Options fact.RunOptions
 	// After, if set, is the run that must be the session's last one: if not, ErrNotLast.
 	After string
@@ -131,6 +135,8 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			}}}
 		} else if req.MayUse != nil && !req.MayUse(t) {
 			return nil, "", agentloop.ErrOtherUser
+		} else if named := t.RunNamed(req.Options.Name); named != nil {
+			return nil, named.RunID, nil
 		} else if err := isLast(t, req.After); err != nil {
 			return nil, "", err
 		} else if knows(t, req.Messages) {
@@ -147,6 +153,13 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 		run = facts[len(facts)-1].Run
 		if t != nil && t.AgentType == "" {
 			facts[len(facts)-1].Fact.(*fact.RunRequested).AgentType = req.AgentType
+		}
+		if t != nil {
+			merged, err := mergeState(l.clock, t, req.AgentType, req.MergeState)
+			if err != nil {
+				return nil, "", err
+			}
+			facts = append(facts, merged...)
 		}
 		l.node.Attach(req.SessionID, run, req.Hooks)
 		return facts, run, nil

@@ -38,6 +38,9 @@ type Submission struct {
 	Approved   bool
 	Reason     string
 	ApprovalID string // if set, it must be the pending call's
+
+	// MessageID is the client's id of the message that brings the result, if it has one.
+	MessageID string
 }
 
 // Submitted says what has become of a submission (see docs/reference/protocol.md#suspension).
@@ -200,7 +203,7 @@ func answered(t *projector.Tree, call *projector.Call, id string) (reason string
 func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *projector.Call, sub Submission) (*fact.ResultSubmitted, error) {
 	f := &fact.ResultSubmitted{
 		ToolCallID: call.ID, Kind: sub.Kind, Result: sub.Result, Error: sub.Error, Approved: sub.Approved, Reason: sub.Reason,
-		Base: l.clock.FactBase(owner.SessionID),
+		MessageID: sub.MessageID, Base: l.clock.FactBase(owner.SessionID),
 	}
 	bad := func(field, reason string) error { return &eventlog.ValidationError{Field: field, Reason: reason} }
 	switch {

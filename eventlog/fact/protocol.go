@@ -14,6 +14,9 @@ const (
 // RunOptions are what a request asks of its run alone. They hold for the model calls of the
 // root's agent, not for sub-agents.
 type RunOptions struct {
+	// Name is the client's own name of the run, unique in the session: a request with a
+	// name that a run has already begins none.
+	Name string `json:"name,omitempty" helix:"id"`
 	// Instructions follow the agent's system prompt.
 	Instructions string `json:"instructions,omitempty"`
 	// Tools are the client's: a call of one suspends the run until a client submits the

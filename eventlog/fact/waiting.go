@@ -31,6 +31,8 @@ type (
 		ErrorCode  string          `json:"errorCode,omitempty"`
 		Approved   bool            `json:"approved,omitempty"` // of an approval
 		Reason     string          `json:"reason,omitempty"`   // of an approval
+		// MessageID is the id that the client gave the message that brought the result.
+		MessageID string `json:"messageId,omitempty" helix:"id"`
 		Base
 	}
 

@@ -17,6 +17,9 @@ func CheckClientTools(d *Agent, tools []fact.ClientTool) error {
 	for i, t := range tools {
 		path := fmt.Sprintf("tools[%d]", i)
 		if d != nil && d.has(t.Name) {
+			if own := d.Functions[t.Name]; own != nil && own.Client {
+				continue // the client executes it in any case
+			}
 			return &eventlog.ValidationError{Field: path + ".name", Reason: fmt.Sprintf("the agent has a tool %q already", t.Name)}
 		}
 		probe.addTool(toolOf(t))
@@ -40,7 +43,7 @@ func (d *Agent) With(tools []fact.ClientTool) *Agent {
 	with := *d
 	with.Functions, with.Specs, with.faults = maps.Clone(d.Functions), slices.Clip(d.Specs), nil
 	for _, t := range tools {
-		if CheckClientTools(&with, []fact.ClientTool{t}) == nil {
+		if !with.has(t.Name) && CheckClientTools(&with, []fact.ClientTool{t}) == nil {
 			with.addTool(toolOf(t))
 		}
 	}
