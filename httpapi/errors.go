@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/agui"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/chat"
@@ -208,6 +209,9 @@ func describe(err error) (status int, body api.ErrorBody) {
 	}
 	if p, ok := errors.AsType[*responses.Problem](err); ok {
 		return p.Status, api.ErrorBody{Error: p.Message, Code: api.CodeInvalidRequest}
+	}
+	if p, ok := errors.AsType[*agui.Problem](err); ok {
+		return p.Status, api.ErrorBody{Error: p.Message, Code: p.Code}
 	}
 	for _, f := range failures {
 		if text, detail, ok := f.match(err); ok {

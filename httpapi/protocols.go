@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/helixd/helixd/httpapi/agui"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/durable"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -17,6 +18,8 @@ type Protocols struct {
 	// Responses serves the OpenAI Responses and Conversations APIs at /v1/responses and
 	// /v1/conversations; nil: it does not.
 	Responses *responses.Options
+	// AGUI serves AG-UI at /ag-ui/{agent}; nil: it does not.
+	AGUI *agui.Options
 }
 
 // protocol is a protocol of others, which has its own paths and, mostly, errors.
@@ -36,6 +39,7 @@ var protocols = []protocol{
 		on:      func(p *Protocols) bool { return p.Responses != nil },
 		failure: responses.ErrorOf,
 	},
+	{name: "ag-ui", paths: []string{"/ag-ui"}, on: func(p *Protocols) bool { return p.AGUI != nil }, failure: agui.ErrorOf},
 }
 
 // protocolOf returns the protocol that a path belongs to, or nil.
@@ -73,4 +77,8 @@ func durables(f func(*durable.Routes, http.ResponseWriter, *web.Request) error) 
 
 func answers(f func(*responses.Routes, http.ResponseWriter, *web.Request) error) handler {
 	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.responses, w, r) }
+}
+
+func aguis(f func(*agui.Routes, http.ResponseWriter, *web.Request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.agui, w, r) }
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/agui"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/httpapi/durable"
@@ -157,6 +158,8 @@ var routeTable = []route{
 	{"POST", "/v1/conversations/{conversationId}/items", "include include[]", auth.OpChat, inName, answers((*responses.Routes).AddItems)},
 	{"GET", "/v1/conversations/{conversationId}/items/{itemId}", "include include[]", auth.OpChatStream, inName, answers((*responses.Routes).Item)},
 	{"DELETE", "/v1/conversations/{conversationId}/items/{itemId}", "", auth.OpErase, inName, answers((*responses.Routes).DeleteItem)},
+	{"POST", "/ag-ui/{agent}", "", auth.OpChat, inBodyNew, aguis((*agui.Routes).Run)},
+	{"GET", "/ag-ui/{agent}/{id}", "after", auth.OpChatStream, inPath, aguis((*agui.Routes).Rejoin)},
 	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it authorizes itself
 	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
 	{"GET", "/healthz", "", opPublic, noSession, operates((*operate.Routes).Healthz)},

@@ -23,6 +23,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/agui"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/chat"
@@ -144,6 +145,7 @@ type Server struct {
 	durable *durable.Routes
 	// responses is nil unless the server speaks the protocol.
 	responses *responses.Routes
+	agui      *agui.Routes // the same
 
 	// origins refuses requests that web pages of other origins make browsers send. Without
 	// tokens nothing else would.
@@ -226,6 +228,9 @@ func (s *Server) route() (err error) {
 	s.durable = durable.New(durablelog.New(o.Log, o.States, o.Quota), o.Logger)
 	if p := o.Protocols.Responses; p != nil {
 		s.responses = responses.New(o.Log, o.Loop, o.States, o.Logger, newSessionID, o.InterruptObservationDeadline, *p)
+	}
+	if p := o.Protocols.AGUI; p != nil {
+		s.agui = agui.New(o.Log, o.Loop, o.States, o.Logger, *p)
 	}
 	return err
 }

@@ -159,7 +159,7 @@ func TestTheServersPartsPointOneWay(t *testing.T) {
 	t.Parallel()
 	order := []string{
 		"httpapi/api", "httpapi/auth", "httpapi/internal/web", "httpapi/internal/stream", "httpapi/internal/inspect",
-		"httpapi/internal/control", "httpapi/internal/operate", "httpapi/chat", "httpapi/responses", "httpapi",
+		"httpapi/internal/control", "httpapi/internal/operate", "httpapi/chat", "httpapi/responses", "httpapi/agui", "httpapi",
 	}
 	for _, p := range listed(t) {
 		from := slices.Index(order, p.folder())

@@ -2,8 +2,6 @@ package responses
 
 import (
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/helixd/helixd/agentloop/engine/admin"
 	"github.com/helixd/helixd/httpapi/auth"
@@ -24,7 +22,7 @@ func (s *Routes) CreateConversation(w http.ResponseWriter, r *web.Request) error
 			return err
 		}
 	}
-	dropNulls(o)
+	o.DropNulls()
 	metadata, err := metadataOf(o)
 	if err != nil {
 		return err
@@ -79,7 +77,7 @@ func conversationShown(t *projector.Tree) object {
 
 // conversation returns the state of the conversation that the path names.
 func (s *Routes) conversation(r *web.Request) (*projector.Tree, error) {
-	id := segment(r, 3)
+	id := r.Segment(3)
 	session, ok := parseConversationID(id)
 	if !ok {
 		return nil, noConversation(id)
@@ -89,16 +87,6 @@ func (s *Routes) conversation(r *web.Request) (*projector.Tree, error) {
 		return nil, noConversation(id)
 	}
 	return t, err
-}
-
-// segment returns a segment of the path, from 1.
-func segment(r *web.Request, i int) string {
-	all := strings.Split(r.URL.EscapedPath(), "/")
-	if i >= len(all) {
-		return ""
-	}
-	text, _ := url.PathUnescape(all[i]) // the router has checked it
-	return text
 }
 
 // RetrieveConversation answers GET /v1/conversations/{id}. Every session is a conversation.
@@ -116,7 +104,7 @@ func (s *Routes) UpdateConversation(w http.ResponseWriter, r *web.Request) error
 	if err != nil {
 		return err
 	}
-	dropNulls(o)
+	o.DropNulls()
 	metadata, err := metadataOf(o)
 	if err == nil {
 		err = *o.Err
@@ -234,7 +222,7 @@ func (s *Routes) Item(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	id := segment(r, 5)
+	id := r.Segment(5)
 	for _, it := range items {
 		if it["id"] == id {
 			return r.OK(w, it)

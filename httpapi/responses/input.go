@@ -25,7 +25,7 @@ func inputOf(o *web.Object, name string) (input, error) {
 	}
 	in := &reader{called: map[string]string{}}
 	for i, item := range o.Objects(name) {
-		dropNulls(item)
+		item.DropNulls()
 		if err := in.item(item, fmt.Sprintf("%s[%d]", name, i)); err != nil {
 			return input{}, err
 		}
@@ -209,7 +209,7 @@ func contentOf(o *web.Object, path string) (text string, files []fact.MessageFil
 		return o.Text("content"), nil, nil
 	}
 	for i, p := range o.Objects("content") {
-		dropNulls(p)
+		p.DropNulls()
 		at := fmt.Sprintf("%s.content[%d]", path, i)
 		switch kind := p.Text("type"); kind {
 		case "input_text", "output_text", "text":

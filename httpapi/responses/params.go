@@ -54,7 +54,7 @@ const (
 
 // paramsOf reads the body of POST /v1/responses.
 func paramsOf(o *web.Object) (params, bool, error) {
-	dropNulls(o)
+	o.DropNulls()
 	p := params{kept: kept{Protocol: protocolName, Echo: map[string]json.RawMessage{}}}
 	p.model, p.previous, p.instructions = o.OptText("model"), o.OptText("previous_response_id"), o.OptText("instructions")
 	p.stream = flag(o, "stream", false)
@@ -94,15 +94,6 @@ func paramsOf(o *web.Object) (params, bool, error) {
 	}
 	p.input, err = inputOf(o, "input")
 	return p, store, err
-}
-
-// dropNulls removes members that are null: clients send null for what they leave out.
-func dropNulls(o *web.Object) {
-	for name, raw := range o.Members {
-		if string(raw) == "null" {
-			delete(o.Members, name)
-		}
-	}
 }
 
 func flag(o *web.Object, name string, byDefault bool) bool {
@@ -162,7 +153,7 @@ func checkText(o *web.Object) error {
 // toolsOf returns the function tools that the run gets: none with tool_choice none.
 func toolsOf(o *web.Object) (tools []fact.ClientTool, err error) {
 	for i, t := range o.Objects("tools") {
-		dropNulls(t)
+		t.DropNulls()
 		if kind := t.Text("type"); kind != "function" && *o.Err == nil {
 			return nil, unsupported(fmt.Sprintf("tools[%d].type", i), fmt.Sprintf("tools of type '%s' are not supported: an agent has the tools that the server runs.", kind))
 		}

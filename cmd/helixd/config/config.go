@@ -143,6 +143,7 @@ type Chat struct {
 type Protocols struct {
 	DurableStreams DurableStreamsProtocol `json:"durableStreams"`
 	Responses      ResponsesProtocol      `json:"responses"`
+	AGUI           AGUIProtocol           `json:"agui"`
 }
 
 // DurableStreamsProtocol is the Durable Streams protocol, at /v1/stream/.
@@ -161,6 +162,12 @@ type ResponsesProtocol struct {
 	DefaultAgent string `json:"defaultAgent"`
 }
 
+// AGUIProtocol is AG-UI, the Agent User Interaction Protocol, at /ag-ui/{agent}.
+type AGUIProtocol struct {
+	// Enabled serves the protocol; default false, in helixd dev true.
+	Enabled bool `json:"enabled"`
+}
+
 // EnableProtocols serves the protocols about which nothing is configured.
 func (c *Config) EnableProtocols() {
 	if !c.isSet("protocols.durableStreams.enabled") {
@@ -168,6 +175,9 @@ func (c *Config) EnableProtocols() {
 	}
 	if !c.isSet("protocols.responses.enabled") {
 		c.Protocols.Responses.Enabled = true
+	}
+	if !c.isSet("protocols.agui.enabled") {
+		c.Protocols.AGUI.Enabled = true
 	}
 }
 

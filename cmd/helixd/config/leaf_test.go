@@ -54,7 +54,7 @@ func TestEveryLeaf(t *testing.T) {
 		assert.Equal(t, want, c, key)
 		assert.NotEqual(t, Default(), c, key)
 	}
-	assert.Len(t, names, 99)
+	assert.Len(t, names, 100)
 }
 
 func TestListsFromTheEnvironment(t *testing.T) {

@@ -30,6 +30,9 @@ type EventWriter struct {
 	Lines bool // NDJSON; an empty line is a heartbeat
 	// Closes: if the caller's credentials expire, an event close comes before the end.
 	Closes bool
+	// Break, if set, is the data of the last event of a stream that ends before its events
+	// do, since the server closes or the caller's credentials expire.
+	Break []byte
 	// Paced: an event is pulled only after the one before is written, since its time
 	// depends on that.
 	Paced bool
@@ -175,9 +178,17 @@ func (o *EventWriter) farewell() {
 		return
 	}
 	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
-	if o.gate.WriteAll(o.w, o.rc, fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry)) == nil {
+	if o.gate.WriteAll(o.w, o.rc, o.broken(fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry))) == nil {
 		_ = o.flush()
 	}
+}
+
+// broken appends the event Break.
+func (o *EventWriter) broken(b []byte) []byte {
+	if o.Break == nil {
+		return b
+	}
+	return o.append(b, Event{Data: o.Break})
 }
 
 // expired says to a client that it needs another token. A comment reaches clients that
@@ -191,7 +202,7 @@ func (o *EventWriter) expired() {
 	if o.Closes {
 		text += "event: close\ndata: {\"type\":\"close\",\"code\":\"TOKEN_EXPIRED\"}\n\n"
 	}
-	if o.gate.WriteAll(o.w, o.rc, []byte(text)) == nil {
+	if o.gate.WriteAll(o.w, o.rc, o.broken([]byte(text))) == nil {
 		_ = o.flush()
 	}
 }

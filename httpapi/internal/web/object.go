@@ -24,6 +24,15 @@ func (o *Object) Fail(name, reason string) {
 	}
 }
 
+// DropNulls removes members that are null, which some clients send for what they leave out.
+func (o *Object) DropNulls() {
+	for name, raw := range o.Members {
+		if string(raw) == "null" {
+			delete(o.Members, name)
+		}
+	}
+}
+
 func (o *Object) Has(name string) bool { return o.Members[name] != nil }
 
 // Text returns a required string; see also OptText.

@@ -3,6 +3,8 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/helixd/helixd/httpapi/auth"
@@ -23,6 +25,16 @@ type Request struct {
 	named   string    // the session that the body names, once it is authorized
 	Held    Holding   // what it holds of the bodies under way
 	streams func()    // ends the stream that it has open; nil: it has none
+}
+
+// Segment returns a segment of the path, from 1.
+func (r *Request) Segment(i int) string {
+	all := strings.Split(r.URL.EscapedPath(), "/")
+	if i >= len(all) {
+		return ""
+	}
+	text, _ := url.PathUnescape(all[i]) // the router has checked it
+	return text
 }
 
 // End releases the request's stream and its part of the budget.

@@ -3,6 +3,7 @@ package settings
 import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/agui"
 	"github.com/helixd/helixd/httpapi/responses"
 )
 
@@ -11,6 +12,9 @@ func Protocols(c config.Protocols) (p httpapi.Protocols) {
 	p.DurableStreams = c.DurableStreams.Enabled
 	if c.Responses.Enabled {
 		p.Responses = &responses.Options{DefaultAgent: c.Responses.DefaultAgent}
+	}
+	if c.AGUI.Enabled {
+		p.AGUI = &agui.Options{}
 	}
 	return p
 }

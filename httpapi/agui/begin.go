@@ -1,0 +1,221 @@
+package agui
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/projector"
+)
+
+// begin begins the run that a client asks for, or finds it: the same request again, and one that
+// brings nothing new, begin none.
+func (s *Routes) begin(ctx context.Context, agent string, in input) (*projector.Run, error) {
+	t, err := s.states.Head(ctx, in.thread)
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+		return nil, err
+	}
+	if err != nil {
+		t = nil
+	}
+	client, err := eventlog.Marshal(in.kept)
+	if err != nil {
+		return nil, err
+	}
+	options := fact.RunOptions{Name: in.run, Instructions: in.instructions, Tools: in.tools, Client: client}
+	if t == nil || t.Turn == nil {
+		if t != nil {
+			if run := t.RunNamed(in.run); run != nil {
+				return run, nil
+			}
+		}
+		return s.execute(ctx, agent, t, in, options)
+	}
+	switch run := t.RunNamed(in.run); {
+	case run != nil:
+		return run, nil
+	case t.AgentType != agent:
+		return nil, agentloop.ErrOtherAgent
+	}
+	return s.resume(ctx, t, in, options)
+}
+
+// execute begins the first run of a thread, or its next turn.
+func (s *Routes) execute(ctx context.Context, agent string, t *projector.Tree, in input, options fact.RunOptions) (*projector.Run, error) {
+	caller := auth.CallerOf(ctx)
+	req := engine.StartRequest{
+		SessionID: in.thread, AgentType: agent, UserID: caller.User, Tenant: caller.Tenant, MayUse: caller.MayUse,
+		State: in.state, MergeState: in.state, Options: options,
+	}
+	if t == nil {
+		req.Messages = in.all()
+	} else {
+		req.Messages = in.newTo(t)
+	}
+	if err := in.checkResume(t); err != nil {
+		return nil, err
+	}
+	spoken := slices.ContainsFunc(req.Messages, func(m agentloop.Input) bool { return m.Added == nil })
+	if !spoken {
+		if run := lastRun(t); run != nil && t.AgentType == agent {
+			return run, nil // the client repeats what was answered
+		}
+		return nil, invalid("messages: must have a message of the user")
+	}
+	h, err := s.loop.Execute(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return s.found(ctx, in.thread, h.RunID)
+}
+
+func lastRun(t *projector.Tree) *projector.Run {
+	if t == nil {
+		return nil
+	}
+	return t.CurrentRun()
+}
+
+// resume continues a turn that waits, or was interrupted.
+func (s *Routes) resume(ctx context.Context, t *projector.Tree, in input, options fact.RunOptions) (*projector.Run, error) {
+	answers, err := in.answersTo(t)
+	if err != nil {
+		return nil, err
+	}
+	messages := in.newTo(t)
+	if len(messages) == 0 && len(answers) == 0 && (s.loop.Executing(ctx, t) || len(t.AwaitedCalls()) > 0) {
+		return t.CurrentRun(), nil
+	}
+	req := engine.ResumeRequest{
+		SessionID: in.thread, Messages: messages, Answers: answers, MergeState: in.state, Options: options, After: t.CurrentRun().RunID,
+	}
+	begun, err := s.loop.Resume(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return s.found(ctx, in.thread, begun.RunID)
+}
+
+func (s *Routes) found(ctx context.Context, session, run string) (*projector.Run, error) {
+	t, err := s.states.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.Runs {
+		if t.Runs[i].RunID == run {
+			return &t.Runs[i], nil
+		}
+	}
+	return nil, eventlog.ErrSessionNotFound
+}
+
+// all returns the messages with which a new thread begins: clients may bring a conversation
+// along.
+func (in *input) all() (all []agentloop.Input) {
+	names := map[string]string{}
+	for _, m := range in.messages {
+		switch {
+		case m.role == "tool":
+			name, known := names[m.result.ToolCallID]
+			if !known {
+				continue
+			}
+			all = append(all, agentloop.Input{Added: &fact.MessageAdded{
+				Role: fact.AddedTool, ToolCallID: m.result.ToolCallID, ToolName: name, Result: m.result.Result, Error: m.result.Error, MessageID: m.id,
+			}})
+		case m.in.Added == nil && m.in.Content == "" && len(m.in.Files) == 0, m.role == "assistant" && len(m.called) == 0:
+		default:
+			for _, p := range m.called {
+				if p.ToolCall != nil {
+					names[p.ToolCall.ID] = p.ToolCall.Name
+				}
+			}
+			all = append(all, m.in)
+		}
+	}
+	return all
+}
+
+// ours are the ids of messages that helixd gives.
+var ours = regexp.MustCompile(`^(turn-[0-9]+-step-[0-9]+|` + resultPrefix + `.+|` + callPrefix + `.+)$`)
+
+// newTo returns the messages that the session does not have: those of the user and the system
+// that come after the last message of the assistant or a tool that it has or had.
+func (in *input) newTo(t *projector.Tree) (all []agentloop.Input) {
+	known := map[string]bool{}
+	for _, m := range messagesOf(t) {
+		known[m["id"].(string)] = true
+	}
+	from := 0
+	for i, m := range in.messages {
+		if had := known[m.id] || ours.MatchString(m.id) || m.role == "tool"; had && m.role != "user" && m.role != "system" && m.role != "developer" {
+			from = i + 1
+		}
+	}
+	for _, m := range in.messages[from:] {
+		switch m.role {
+		case "user", "system", "developer":
+			if !known[m.id] && (m.in.Added != nil || m.in.Content != "" || len(m.in.Files) > 0) {
+				all = append(all, m.in)
+			}
+		}
+	}
+	if !slices.ContainsFunc(all, func(m agentloop.Input) bool { return m.Added == nil }) {
+		return nil // a message of the system asks for no run
+	}
+	return all
+}
+
+// answersTo returns the answers to calls that wait: the client's results, and its decisions
+// about interrupts, which must be about all that are open.
+func (in *input) answersTo(t *projector.Tree) (answers []engine.Submission, err error) {
+	decided := map[string]decision{}
+	for _, d := range in.resume {
+		decided[d.interrupt] = d
+	}
+	var missing []string
+	for _, a := range t.AwaitedCalls() {
+		call, id := a.Call.ID, a.Call.Pending.ApprovalID
+		if a.Call.Pending.Kind == fact.PendingApproval {
+			d, ok := decided[id]
+			if !ok {
+				missing = append(missing, id)
+				continue
+			}
+			answers = append(answers, engine.Submission{
+				SessionID: in.thread, ToolCallID: call, ApprovalID: id, Kind: fact.SubmitApproval, Approved: d.approved, Reason: d.reason,
+			})
+			continue
+		}
+		for _, m := range in.messages {
+			if m.role == "tool" && m.result.ToolCallID == call {
+				sub := m.result
+				sub.SessionID = in.thread
+				answers = append(answers, sub)
+				break
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return nil, invalid("resume: must answer the open interrupts %s", strings.Join(missing, ", "))
+	}
+	return answers, in.checkResume(t)
+}
+
+// checkResume refuses decisions about calls that the session does not have. What was decided
+// before stays so.
+func (in *input) checkResume(t *projector.Tree) error {
+	for _, d := range in.resume {
+		if _, call, _ := strings.Cut(d.interrupt, "::"); t == nil || !t.HasCall(call) {
+			return invalid("resume: there is no interrupt %q", d.interrupt)
+		}
+	}
+	return nil
+}

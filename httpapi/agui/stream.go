@@ -1,0 +1,208 @@
+package agui
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/internal/stream"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// The id of an event is the sequence of its record and, after a dot, its number among the events
+// of that record, from 1.
+
+// Events that the request of the next run makes have numbers after all others of the record
+// before it, since that run's first events are that record's.
+const passedFrames = 1 << 20
+
+func (f *folder) position(r eventlog.Record, i int) web.Position {
+	if f.passed {
+		return web.Position{Sequence: r.Sequence - 1, Frames: passedFrames + i + 1}
+	}
+	return web.Position{Sequence: r.Sequence, Frames: i + 1}
+}
+
+// reading is the stream of a run for one client.
+type reading struct {
+	log    eventlog.Log
+	states *snapshot.Store
+	logger *slog.Logger
+
+	session string
+	run     *projector.Run
+	live    eventlog.Attachment
+	after   web.Position // the last event that the client has
+	// fresh is the state that a new client begins with; nil: the client gets the events after
+	// after.
+	fresh *projector.Tree
+}
+
+func (s *Routes) reading(ctx context.Context, session string, run *projector.Run, live eventlog.Attachment) *reading {
+	return &reading{log: s.log, states: s.states, logger: s.logger, session: session, run: run, live: live}
+}
+
+// rest returns the reading that a client continues with that has the events up to after, or nil
+// if there is nothing to come: the rest of that event's run, else the next one.
+func (s *Routes) rest(ctx context.Context, t *projector.Tree, after web.Position, live eventlog.Attachment) (*reading, error) {
+	for i := range t.Runs {
+		run := &t.Runs[i]
+		if i+1 < len(t.Runs) && t.Runs[i+1].StartSequence < after.Sequence {
+			continue // a later run has the event
+		}
+		p := s.reading(ctx, t.SessionID, run, live)
+		p.after = after
+		more, err := p.more(ctx, t.Head)
+		if err != nil {
+			return nil, err
+		}
+		if more {
+			return p, nil
+		}
+	}
+	return nil, nil
+}
+
+// more reports whether the client lacks an event of the run, or one is still to come.
+func (p *reading) more(ctx context.Context, head uint64) (bool, error) {
+	f, n := p.folder(ctx), 0
+	for r, err := range p.log.Read(ctx, p.session, p.run.StartSequence, head) {
+		if err != nil {
+			return false, err
+		}
+		if n = 0; r.Sequence >= p.after.Sequence {
+			f.emit = func(object) { n++ }
+		}
+		if err := f.fold(r); err != nil {
+			return false, err
+		}
+		if n > 0 && later(f.position(r, n-1), p.after) {
+			return true, nil
+		}
+		if f.end != nil {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (p *reading) folder(ctx context.Context) *folder {
+	return newFolder(p.session, p.run.RunID, func(seq uint64) (*projector.Tree, error) { return p.states.At(ctx, p.session, seq) })
+}
+
+// records yields the records of the session from the run's request on, as they come.
+func (p *reading) records(ctx context.Context) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		past := eventlog.WithHead(ctx, p.session, p.live.Head)
+		for r, err := range p.log.Read(past, p.session, p.run.StartSequence, p.live.Head) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		for r, err := range stream.After(p.live.Head, p.live.Follow(ctx)) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// open reads the first record, so that an error of it is answered before the stream begins.
+func (p *reading) open(ctx context.Context) (events iter.Seq2[web.Event, error], stop func(), err error) {
+	records, stop, err := stream.Peek(p.records(ctx))
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.events(ctx, records), stop, nil
+}
+
+// events yields the run's events. If the log fails, the last one says so: clients take a stream
+// that merely ends for a run that has succeeded.
+func (p *reading) events(ctx context.Context, records iter.Seq2[eventlog.Record, error]) iter.Seq2[web.Event, error] {
+	return func(yield func(web.Event, error) bool) {
+		var ready []object
+		collect := func(e object) { ready = append(ready, e) }
+		f := p.folder(ctx)
+		begun := p.fresh == nil
+		last := web.Position{}
+		for r, err := range records {
+			if err == nil && !begun && r.Sequence > p.fresh.Head {
+				if begun = true; !p.prelude(f, last, yield) {
+					return
+				}
+			}
+			if f.emit = nil; p.fresh != nil || r.Sequence >= p.after.Sequence {
+				f.emit = collect
+			}
+			if err == nil {
+				err = f.fold(r)
+			}
+			if err != nil {
+				p.fail(ctx, err, yield)
+				return
+			}
+			for i, e := range ready {
+				at := f.position(r, i)
+				if last = at; !begun || !later(at, p.after) {
+					continue
+				}
+				data, err := eventlog.Marshal(e)
+				if !yield(web.Event{ID: at, Data: data}, err) || err != nil {
+					return
+				}
+			}
+			ready = ready[:0]
+			if !begun && r.Sequence == p.fresh.Head || f.end != nil && !begun {
+				if begun = true; !p.prelude(f, last, yield) {
+					return
+				}
+			}
+			if f.end != nil {
+				return
+			}
+		}
+	}
+}
+
+// prelude sends what a new client begins with: the run, its state and messages so far, and the
+// beginning of what is open. Its last event has the id of the last one before, so that the
+// client can continue after it.
+func (p *reading) prelude(f *folder, last web.Position, yield func(web.Event, error) bool) bool {
+	var all []object
+	f.emit = func(e object) { all = append(all, e) }
+	f.again(p.fresh)
+	for i, e := range all {
+		data, err := eventlog.Marshal(e)
+		out := web.Event{Data: data}
+		if i == len(all)-1 {
+			out.ID = last
+		}
+		if !yield(out, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// fail ends a stream that can't continue.
+func (p *reading) fail(ctx context.Context, err error, yield func(web.Event, error) bool) {
+	if ctx.Err() != nil {
+		yield(web.Event{}, err)
+		return
+	}
+	p.logger.ErrorContext(ctx, "stream broke off", eventlog.LogSession, p.session, "error", err)
+	yield(web.Event{Data: broken()}, nil)
+}
+
+// broken is the last event of a stream that ends before its run does.
+func broken() []byte {
+	e := runError("the stream has broken off, and the run continues: rejoin it with GET after the last event", codeBroken)
+	data, _ := eventlog.Marshal(e)
+	return data
+}
+
+// codeBroken is the code of a stream that has broken off.
+const codeBroken = "STREAM_BROKEN_OFF"
