@@ -95,6 +95,11 @@ openai: ## run the official OpenAI SDKs for Node and Go (needs node, npm)
 	cd integration/openai && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_OPENAI=1 go test -count=1 -v -run 'TestOpenAI$$' -timeout 5m ./integration
 
+.PHONY: agui
+agui: ## run AG-UI's own client (needs node, npm)
+	cd integration/agui && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_AGUI=1 go test -count=1 -v -run 'TestAGUI$$' -timeout 5m ./integration
+
 .PHONY: debugger
 debugger: ## use the debugger's page (needs node, npm, chromium)
 	cd integration/debugger && npm ci --no-audit --no-fund --loglevel=error
