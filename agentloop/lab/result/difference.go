@@ -10,7 +10,8 @@ type divergence struct {
 	agent string
 	index int // among the agent's decisions
 	a, b  *Decision
-	place int // among all decisions, to tell which divergence is first
+	place int             // among all decisions, to tell which divergence is first
+	keep  func(Kind) bool // which kinds the index counts
 }
 
 // kind is that of what the second lane decided, or else did not. An approval that it did not ask
@@ -62,7 +63,7 @@ func parts(a, b Lane, keep func(Kind) bool) *divergence {
 	for _, agent := range agents {
 		d := partsAt(as[agent], bs[agent], b.Unjudged != "")
 		if d != nil && (first == nil || d.place < first.place) {
-			d.agent = agent
+			d.agent, d.keep = agent, keep
 			first = d
 		}
 	}
@@ -150,8 +151,8 @@ func (d *divergence) sequence(a Lane) uint64 {
 }
 
 // at is a lane's decision at the divergence's place; nil if it has none.
-func (d *divergence) at(l Lane, keep func(Kind) bool) *Decision {
-	_, of := byAgent(l.Decisions, keep)
+func (d *divergence) at(l Lane) *Decision {
+	_, of := byAgent(l.Decisions, d.keep)
 	if list := of[d.agent]; d.index < len(list) {
 		return list[d.index].Decision
 	}

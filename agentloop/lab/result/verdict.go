@@ -167,7 +167,7 @@ func (r Rules) flaky(s Session) *Difference {
 	first := s.Baseline[0]
 	for _, l := range s.Baseline[1:] {
 		if d := parts(first, l, isBehaviour); d != nil && !r.Live {
-			return s.difference(d, isBehaviour, first, l, "the baseline's repeats differ: "+d.detail())
+			return s.difference(d, first, l, "the baseline's repeats differ: "+d.detail())
 		}
 		a, b := r.grade(s, first), r.grade(s, l)
 		if a.pass != b.pass || a.passes() != b.passes() || first.Outcome != l.Outcome {
@@ -182,10 +182,10 @@ func (r Rules) flaky(s Session) *Difference {
 // one judges one candidate lane.
 func (r Rules) one(s Session, base, l Lane) (Verdict, *Difference) {
 	bg, cg := r.grade(s, base), r.grade(s, l)
-	parted, keep := behaviour(base, l), isBehaviour
+	parted := behaviour(base, l)
 	accepted := parted == nil || r.Live || slices.Contains(r.Accept, parted.kind())
 	if parted == nil {
-		parted, keep = parts(base, l, isRequest), isRequest
+		parted = parts(base, l, isRequest)
 	}
 	describe := func(kind Kind, reasons []string) *Difference {
 		if parted == nil {
@@ -193,7 +193,7 @@ func (r Rules) one(s Session, base, l Lane) (Verdict, *Difference) {
 			d.Why = strings.Join(reasons, "; ")
 			return d
 		}
-		return s.difference(parted, keep, base, l, strings.Join(append(reasons, parted.why(base, l)), "; "))
+		return s.difference(parted, base, l, strings.Join(append(reasons, parted.why(base, l)), "; "))
 	}
 	kind, worse, better := r.reasons(base, l, bg, cg)
 	switch {
@@ -250,14 +250,14 @@ func (r Rules) reasons(base, l Lane, bg, cg grade) (kind Kind, worse, better []s
 }
 
 // difference describes a divergence.
-func (s Session) difference(d *divergence, keep func(Kind) bool, base, l Lane, why string) *Difference {
+func (s Session) difference(d *divergence, base, l Lane, why string) *Difference {
 	agent := d.agent
 	if agent == "" {
 		agent = s.Agent
 	}
 	return &Difference{
 		Session: s.ID, Sequence: d.sequence(base), Agent: agent, Kind: d.kind(),
-		Observed: d.at(s.Observed, keep).words(d.b), Baseline: d.a.words(d.b), Candidate: d.b.words(d.a), Why: why,
+		Observed: d.at(s.Observed).words(d.b), Baseline: d.a.words(d.b), Candidate: d.b.words(d.a), Why: why,
 	}
 }
 

@@ -114,6 +114,7 @@ func TestVerdicts(t *testing.T) {
 			require.Equal(t, c.why, got.Difference.Why)
 			require.Equal(t, c.sequence, got.Difference.Sequence)
 			require.Equal(t, "support", got.Difference.Agent)
+			require.Equal(t, got.Difference.Baseline, got.Difference.Observed, "the baseline is what was recorded")
 		})
 	}
 }
