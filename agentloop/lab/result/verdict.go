@@ -187,32 +187,32 @@ func (r Rules) one(s Session, base, l Lane) (Verdict, *Difference) {
 	if parted == nil {
 		parted = parts(base, l, isRequest)
 	}
-	describe := func(kind Kind, reasons []string) *Difference {
+	describe := func(kind Kind, reasons, more []string) *Difference {
 		if parted == nil {
 			d := s.ended(kind, base, l)
-			d.Why = strings.Join(reasons, "; ")
+			d.Why = strings.Join(append(reasons, more...), "; ")
 			return d
 		}
-		return s.difference(parted, base, l, strings.Join(append(reasons, parted.why(base, l)), "; "))
+		return s.difference(parted, base, l, strings.Join(slices.Concat(reasons, []string{parted.why(base, l)}, more), "; "))
 	}
 	kind, worse, better := r.reasons(base, l, bg, cg)
 	switch {
 	case len(worse) > 0:
-		return Regression, describe(kind, worse)
+		return Regression, describe(kind, nil, worse)
 	case base.Unjudged != "":
 		return Unjudged, s.unjudged(base, Lane{Unjudged: "baseline: " + base.Unjudged})
 	case !accepted && len(better) == 0:
-		return Regression, describe(parted.kind(), nil)
+		return Regression, describe(parted.kind(), nil, nil)
 	case l.Unjudged != "":
 		d := s.unjudged(base, l)
 		if parted != nil {
-			d = describe(parted.kind(), []string{l.Unjudged})
+			d = describe(parted.kind(), []string{l.Unjudged}, nil)
 		}
 		return Unjudged, d
 	case len(better) > 0:
-		return Improvement, describe(kind, better)
+		return Improvement, describe(kind, better, nil)
 	case parted != nil:
-		return Changed, describe(parted.kind(), nil)
+		return Changed, describe(parted.kind(), nil, nil)
 	}
 	return Same, nil
 }
