@@ -24,7 +24,7 @@ type file struct {
 	Simulate  []simulation       `json:"simulate"`
 	Assert    []result.Assertion `json:"assert"`
 	Accept    []result.Kind      `json:"accept"` // kinds of differences that are no regression
-	Judge     *judge             `json:"judge"`
+	Judge     *judging           `json:"judge"`
 	Budget    budget             `json:"budget"`
 	Repeat    int                `json:"repeat"`
 
@@ -45,13 +45,15 @@ const (
 
 // simulation answers calls that were not recorded.
 type simulation struct {
-	Tool   string          `json:"tool"` // a name, or a pattern such as get_*
-	Result json.RawMessage `json:"result"`
-	Error  string          `json:"error"` // the call fails with this message
+	Tool string `json:"tool"` // a name, or a pattern such as get_*
+	// Arguments are members that the call's arguments have; empty: any.
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result"`
+	Error     string          `json:"error"` // the call fails with this message
 }
 
-// judge is a model that says whether a session went well.
-type judge struct {
+// judging is a model that says whether a session went well.
+type judging struct {
 	Model  config.Model    `json:"model"`
 	Prompt string          `json:"prompt"`
 	Labels map[string]bool `json:"labels"` // people's, by session: whether the recorded one is good

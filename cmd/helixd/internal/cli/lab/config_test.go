@@ -20,7 +20,7 @@ candidate: helix.yaml
 models: script.yaml
 unmatched: simulate
 simulate:
-  - {tool: search, result: {hits: []}}
+  - {tool: search, arguments: {q: x}, result: {hits: []}}
   - {tool: pay, error: no money}
 accept: [model-answer]
 assert:
@@ -40,6 +40,7 @@ repeat: 3
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(dir, "week.cohort"), filepath.Join(dir, "helix.yaml"), "recorded", filepath.Join(dir, "script.yaml")},
 		[]string{f.Cohort, f.Candidate, f.Baseline, f.Models})
+	require.JSONEq(t, `{"q":"x"}`, string(f.Simulate[0].Arguments))
 	require.JSONEq(t, `{"hits":[]}`, string(f.Simulate[0].Result))
 	require.Equal(t, map[string][]config.Turn{"shop": {{Text: "Done."}}}, f.scripts)
 	require.Equal(t, []result.Kind{result.ModelAnswer}, f.Accept)
