@@ -36,6 +36,11 @@ func (m *frozenModel) Generate(ctx context.Context, req model.Request, emit func
 	}) {
 		return model.Answer{}, missing("a call before was not recorded")
 	}
+	if m.agent.Scripted {
+		answer, err := m.agent.Model.Generate(ctx, req, emit)
+		f.count(answer, 0)
+		return answer, err
+	}
 	for _, r := range f.o.Script {
 		if f.prior != nil || f.o.Baseline == nil { // the candidate's
 			if r.fits(name, req.Messages) {

@@ -59,6 +59,8 @@ type Agent struct {
 	agentloop.Agent
 	// ModelID names the model with all its settings; empty: the model's own name.
 	ModelID string
+	// Scripted: the agent's own model answers, always. It is a script, and costs nothing.
+	Scripted bool
 }
 
 // Agents are agents whose models are named by themselves.

@@ -1,0 +1,159 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/lab/cohort"
+	"github.com/helixd/helixd/agentloop/lab/result"
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+)
+
+// shop is a configuration whose agent looks an order up over HTTP and answers.
+func shop(url, more string) string {
+	return `
+agents:
+  shop:
+    systemPrompt: You know the orders.
+    model: {provider: scripted, name: script, script: [{toolCalls: [{name: order, arguments: {id: 7}}]}, {text: It is on its way.}]}
+    ` + more + `
+    tools:
+      order: {http: {url: "` + url + `"}, description: Finds an order.}
+`
+}
+
+// recordShop writes a cohort of sessions of the configuration, and returns how often its tool was
+// called so far.
+func recordShop(t *testing.T, dir string, sessions int) (calls *atomic.Int64, url string) {
+	t.Helper()
+	calls = new(atomic.Int64)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		_, _ = w.Write([]byte(`{"state":"sent"}`))
+	}))
+	t.Cleanup(server.Close)
+	helix := filepath.Join(dir, "helix.yaml")
+	require.NoError(t, os.WriteFile(helix, []byte(shop(server.URL, "")), 0o600))
+	c, err := config.Load(helix, os.LookupEnv)
+	require.NoError(t, err)
+	agents, err := agentconfig.Agents(c)
+	require.NoError(t, err)
+	log := memory.New()
+	loop, err := engine.New(log, agents, nil)
+	require.NoError(t, err)
+	defer loop.Stop()
+	for n := range sessions {
+		h, err := loop.Execute(t.Context(), engine.StartRequest{
+			SessionID: fmt.Sprintf("s-%03d", n), AgentType: "shop", Messages: []agentloop.Input{{Content: "Where is it?"}},
+		})
+		require.NoError(t, err)
+		_, err = h.Result(t.Context())
+		require.NoError(t, err)
+	}
+	made, err := cohort.Create(t.Context(), func(yield func(cohort.Source, error) bool) {
+		for id, err := range log.Sessions(t.Context()) {
+			if !yield(cohort.Source{ID: id, Records: func(ctx context.Context) iter.Seq2[eventlog.Record, error] { return log.Read(ctx, id, 0, 0) }}, err) {
+				return
+			}
+		}
+	}, cohort.Options{})
+	require.NoError(t, err)
+	require.NoError(t, write(filepath.Join(dir, "c.ndjson"), made))
+	return calls, server.URL
+}
+
+// try runs lab.yaml, and returns its report and its exit code.
+func try(t *testing.T, dir, lab string, args ...string) (*result.Report, int, string) {
+	t.Helper()
+	file := filepath.Join(dir, "lab.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("cohort: c.ndjson\n"+lab), 0o600))
+	var out, errs bytes.Buffer
+	err := clitest.RunIn[Commands](t, &flags.Process{Ctx: t.Context(), Stdout: &out, Stderr: &errs, Log: slog.New(slog.DiscardHandler)},
+		append([]string{"lab", "run", file, "--json"}, args...)...)
+	code := 0
+	text := ""
+	if err != nil {
+		code, text = flags.ExitCode(err), err.Error()
+	}
+	if out.Len() == 0 {
+		return nil, code, text
+	}
+	r := new(result.Report)
+	require.NoError(t, json.Unmarshal(out.Bytes(), r))
+	return r, code, text
+}
+
+// helixd lab run tries a helix.yaml on a cohort: with exit codes for scripts, without a call of a
+// tool, and with what lab.yaml allows.
+func TestLabRun(t *testing.T) {
+	dir := t.TempDir()
+	calls, url := recordShop(t, dir, 3)
+	require.EqualValues(t, 3, calls.Load())
+	changed := filepath.Join(dir, "changed.yaml")
+	change := func(text string) { require.NoError(t, os.WriteFile(changed, []byte(text), 0o600)) }
+
+	r, code, _ := try(t, dir, "candidate: helix.yaml\nbaseline: helix.yaml\n")
+	require.Zero(t, code)
+	require.Equal(t, []int{3, 3}, []int{r.Sessions, r.Judged})
+	require.Equal(t, "c.ndjson", r.Cohort)
+	require.Len(t, r.Hash, 64)
+	_, code, text := try(t, dir, "candidate: helix.yaml\nassert: [{contains: [lost]}]\n")
+	require.Equal(t, 1, code)
+	require.Equal(t, "3 regressions", text)
+
+	change(shop(url, "requireApproval: {order: true}"))
+	r, code, _ = try(t, dir, "candidate: changed.yaml\n")
+	require.Equal(t, 1, code)
+	require.Equal(t, result.Approval, r.Regressions[0].Kind)
+	_, code, _ = try(t, dir, "candidate: changed.yaml\naccept: [approval]\n")
+	require.Equal(t, 1, code, "the run waits and does not complete")
+
+	change(strings.Replace(shop(url, ""), "You know", "You know all", 1))
+	_, code, text = try(t, dir, "candidate: changed.yaml\nbaseline: helix.yaml\n")
+	require.Equal(t, 2, code)
+	require.Contains(t, text, "prompt")
+	_, code, _ = try(t, dir, "candidate: changed.yaml\nbaseline: helix.yaml\nmodels: script\n")
+	require.Zero(t, code, "the agent's own script answers")
+
+	change(strings.Replace(shop(url, ""), "id: 7", "id: 8", 1))
+	r, code, _ = try(t, dir, "candidate: changed.yaml\nmodels: script\n")
+	require.Equal(t, 1, code)
+	require.Equal(t, result.ToolCall, r.Regressions[0].Kind)
+	require.Contains(t, r.Regressions[0].Why, "id")
+	_, code, _ = try(t, dir, "candidate: changed.yaml\nmodels: script\naccept: [tool-call]\nunmatched: simulate\nsimulate: [{tool: order, result: {state: sent}}]\n")
+	require.Zero(t, code)
+	require.EqualValues(t, 3, calls.Load(), "no call was made so far")
+	_, code, _ = try(t, dir, "candidate: changed.yaml\nmodels: script\naccept: [tool-call]\nunmatched: allow\n", "--live", "order")
+	require.Zero(t, code)
+	require.EqualValues(t, 6, calls.Load(), "only what was named is called")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "say.yaml"), []byte("shop: [{text: I do not know.}]\n"), 0o600))
+	r, code, _ = try(t, dir, "candidate: helix.yaml\nmodels: say.yaml\n", "--repeat", "2")
+	require.Equal(t, 1, code)
+	require.Contains(t, r.Regressions[0].Why, "instead of tool-call order")
+
+	for _, bad := range []string{"candidate: none.yaml\n", "candidate: helix.yaml\nbaseline: none.yaml\n", "candidate: helix.yaml\nmodels: none.yaml\n"} {
+		_, code, _ = try(t, dir, bad)
+		require.Equal(t, 2, code, bad)
+	}
+	require.NoDirExists(t, filepath.Join(dir, ".lab"), "nothing is left of labs that have ended")
+}
