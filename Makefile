@@ -86,8 +86,8 @@ durable: ## run the suite and the client of the Durable Streams protocol (needs 
 	HELIX_DURABLE=1 go test -count=1 -v -run 'TestDurableStreams$$' -timeout 5m ./integration
 
 .PHONY: story
-story: ## run one session through OpenAI's SDK, the debugger, Durable Streams and the command line (needs node, npm, Chromium)
-	for folder in openai durable debugger; do (cd integration/$$folder && npm ci --no-audit --no-fund --loglevel=error) || exit; done
+story: ## run one session through OpenAI's SDK, AG-UI, the debugger, Durable Streams and the command line (needs node, npm, Chromium)
+	for folder in openai agui durable debugger; do (cd integration/$$folder && npm ci --no-audit --no-fund --loglevel=error) || exit; done
 	HELIX_STORY=1 go test -count=1 -v -run TestOneStory -timeout 5m ./integration
 
 .PHONY: openai

@@ -16,7 +16,7 @@ import (
 
 // storyConfig has an agent whose only tool must be approved.
 const storyConfig = `
-protocols: {responses: {enabled: true}, durableStreams: {enabled: true}}
+protocols: {responses: {enabled: true}, durableStreams: {enabled: true}, agui: {enabled: true}}
 agents:
   payer:
     model:
@@ -30,8 +30,8 @@ agents:
       pay: {inputSchema: {type: object, properties: {to: {type: string}}}, http: {url: "%TOOL%"}, requireApproval: true}
 `
 
-// TestOneStory: a run that an OpenAI SDK begins, that a person approves in the debugger, that is
-// read as a Durable Stream and forked on the command line is one session, with the same bytes in
+// TestOneStory: a run that an OpenAI SDK begins, that is watched in AG-UI, that a person approves
+// in the debugger, that is read as a Durable Stream and forked on the command line is one session, with the same bytes in
 // all of them. It needs Chromium, node and what `make story` installs.
 func TestOneStory(t *testing.T) {
 	if os.Getenv("HELIX_STORY") == "" {
@@ -55,7 +55,16 @@ func TestOneStory(t *testing.T) {
 	require.NotEqual(t, conversation, session)
 	require.Zero(t, paid, "nobody has approved it")
 
-	says(t, "debugger", "approve.mjs", d.url, session, answer)
+	watch := exec.CommandContext(t.Context(), "node", "story.mjs", d.url+"/ag-ui/payer", session)
+	watch.Dir = "agui"
+	obey(t, watch, func(command, said string) any {
+		if command == "approve" {
+			says(t, "debugger", "approve.mjs", d.url, session, answer)
+		} else {
+			require.JSONEq(t, `["They are to be paid.", "`+answer+`"]`, said)
+		}
+		return struct{}{}
+	})
 	require.Equal(t, 1, paid)
 	read := says(t, "openai", "story.mjs", "read", d.url, conversation)
 	require.True(t, strings.HasPrefix(read, "Pay them.\nThey are to be paid.\n") && strings.HasSuffix(read, "\n"+answer+"\n"), "%s", read)
