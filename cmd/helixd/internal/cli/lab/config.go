@@ -22,6 +22,7 @@ type file struct {
 	Models    string             `json:"models"`    // recorded, live, script, or a script's file
 	Unmatched string             `json:"unmatched"` // refuse, simulate or allow
 	Simulate  []simulation       `json:"simulate"`
+	Safe      []string           `json:"safe"` // tools without side effects, which allow calls
 	Assert    []result.Assertion `json:"assert"`
 	Accept    []result.Kind      `json:"accept"` // kinds of differences that are no regression
 	Judge     *judging           `json:"judge"`
@@ -86,6 +87,7 @@ func load(path string) (*file, error) {
 	need(slices.Contains([]string{refuse, simulate, allow}, f.Unmatched), "unmatched", "must be refuse, simulate or allow")
 	need(f.Unmatched != simulate || len(f.Simulate) > 0, "simulate", "is needed with unmatched: simulate")
 	need(f.Unmatched == simulate || len(f.Simulate) == 0, "simulate", "is for unmatched: simulate")
+	need(f.Unmatched == allow || len(f.Safe) == 0, "safe", "is for unmatched: allow")
 	for i, s := range f.Simulate {
 		key := indexed("simulate", i)
 		need(s.Tool != "", key+".tool", "must not be empty")

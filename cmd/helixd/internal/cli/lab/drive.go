@@ -31,15 +31,15 @@ func drive(ctx context.Context, _ *flags.Process, c runCmd, f *file, progress fu
 		return nil, err
 	}
 	o := lab.Options{
-		Name: filepath.Base(f.Cohort), Cohort: recording, Live: f.Models == live, Unmatched: lab.Unmatched(f.Unmatched), LiveTools: c.Live,
+		Name: filepath.Base(f.Cohort), Cohort: recording, Live: f.Models == live, Unmatched: lab.Unmatched(f.Unmatched), Safe: f.Safe, LiveTools: c.Live,
 		Rules: result.Rules{Suite: f.suite, Accept: f.Accept}, Repeat: f.Repeat, Parallel: f.Budget.Parallel, Progress: progress,
 		Budget: lab.Budget{Tokens: int64(f.Budget.Tokens), Cost: f.Budget.Cost, Time: f.Budget.Time},
 	}
 	for _, s := range f.Simulate {
-		o.Simulate = append(o.Simulate, lab.Simulation{Tool: s.Tool, Result: s.Result, Error: s.Error})
+		o.Simulate = append(o.Simulate, lab.Simulation{Tool: s.Tool, Arguments: s.Arguments, Result: s.Result, Error: s.Error})
 	}
 	state := sha256.New()
-	candidate, err := config.Load(f.Candidate, os.LookupEnv)
+	candidate, err := config.Load(f.Candidate, f.getenv())
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func drive(ctx context.Context, _ *flags.Process, c runCmd, f *file, progress fu
 	o.Prices = settings.Prices(candidate.Prices)
 	files := []string{c.File, f.Candidate}
 	if f.Baseline != recorded {
-		baseline, err := config.Load(f.Baseline, os.LookupEnv)
+		baseline, err := config.Load(f.Baseline, f.getenv())
 		if err != nil {
 			return nil, err
 		}
@@ -99,6 +99,21 @@ func drive(ctx context.Context, _ *flags.Process, c runCmd, f *file, progress fu
 	return report, nil
 }
 
+// getenv looks up environment variables. Unless models are live, those that a helix.yaml refers to need
+// not be set: the key of a provider is of no use then, and continuous integration has none.
+func (f *file) getenv() func(string) (string, bool) {
+	if f.Models == live {
+		return os.LookupEnv
+	}
+	return func(name string) (string, bool) {
+		value, ok := os.LookupEnv(name)
+		if !ok && !strings.HasPrefix(name, "HELIX_") { // those set keys of the configuration
+			return "not-set", true
+		}
+		return value, ok
+	}
+}
+
 func open(name string) (*cohort.Cohort, error) {
 	in, err := os.Open(name)
 	if err != nil {
@@ -137,7 +152,9 @@ func agentsOf(c *config.Config, recording *cohort.Cohort) ([]lab.Agent, error) {
 	}
 	out := lab.Agents(agents...)
 	for i := range out {
-		settings, err := json.Marshal(c.Agents[out[i].Name].Model) // without secrets
+		m := c.Agents[out[i].Name].Model
+		m.Script, m.ScriptDelay = nil, 0 // what a script says is no part of a request
+		settings, err := json.Marshal(m) // without secrets
 		if err != nil {
 			return nil, err
 		}
