@@ -187,6 +187,10 @@ reproducible: ## build a release twice and compare every byte
 kube: ## render the Helm chart and compose.yaml, and run their nodes
 	cd integration/kube && go vet ./... && go test -count=1 ./...
 
+.PHONY: lab
+lab: ## the regression lab on 500 recorded sessions, and unchanged agents 100 times
+	HELIX_FULL=1 HELIX_LAB_ROUNDS=100 go test -count=1 -v -timeout 30m ./agentloop/lab
+
 .PHONY: size
 size: ## measure the constants of helixd size
 	HELIX_SIZE=1 go test -count=1 -v -run 'TestSize$$' -timeout 10m ./integration

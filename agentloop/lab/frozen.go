@@ -166,14 +166,15 @@ func recorded(c *agentloop.Call, r *lane.Result) (any, error) {
 
 type recaller struct{ f *frozen }
 
-// Recall returns what the agent was reminded of by the same query.
+// Recall returns what the agent was reminded of by the same query. A query that was not recorded ends
+// the lane: nothing would be an answer, too.
 func (r recaller) Recall(_ context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
 	found, ok := r.f.take(req.AgentType, req.Query, "", func(f lane.Found) bool { return f.Recall != nil })
 	if ok && found.Recall.Error != "" {
 		return nil, errors.New(found.Recall.Error)
 	}
 	if !ok {
-		return nil, nil
+		return nil, fmt.Errorf("%s: what is remembered of %q was not recorded", lane.Unrecorded, req.Query)
 	}
 	return found.Recall.Memories, nil
 }

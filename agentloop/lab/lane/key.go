@@ -11,7 +11,7 @@ import (
 )
 
 // Key names the conversation of a model call: the same messages have the same key. The ids of
-// calls, and what only the provider reads, don't count.
+// calls, what only the provider reads, and how a result's JSON is written don't count.
 func Key(messages []model.Message) string { return hashOf(said(messages)) }
 
 type saying struct {
@@ -27,6 +27,9 @@ func said(messages []model.Message) []saying {
 	out := make([]saying, len(messages))
 	for i, m := range messages {
 		out[i] = saying{Role: m.Role, Content: m.Content, Files: m.Files, Parts: partsOf(m.Parts), Tool: m.ToolName, Failed: m.Failed}
+		if m.Role == model.RoleTool && !m.Failed {
+			out[i].Content = string(result.Canonical([]byte(m.Content)))
+		}
 	}
 	return out
 }

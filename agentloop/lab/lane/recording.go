@@ -212,6 +212,10 @@ func (r *reader) fact(record eventlog.Record, f fact.Fact) {
 			r.unfit("the session was aborted")
 		}
 	case *fact.MemoryRecalled:
+		if why, unknown := strings.CutPrefix(f.Error, Unrecorded+": "); unknown {
+			r.end(a, why)
+			return
+		}
 		var memories []string
 		for _, m := range f.Memories {
 			memories = append(memories, m.Content)
