@@ -100,6 +100,11 @@ agui: ## run AG-UI's own client (needs node, npm)
 	cd integration/agui && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_AGUI=1 go test -count=1 -v -run 'TestAGUI$$' -timeout 5m ./integration
 
+.PHONY: copilotkit
+copilotkit: ## run CopilotKit's runtime and client in front of a daemon (needs node, npm)
+	cd integration/copilotkit && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_COPILOTKIT=1 go test -count=1 -v -run 'TestCopilotKit$$' -timeout 5m ./integration
+
 .PHONY: debugger
 debugger: ## use the debugger's page (needs node, npm, chromium)
 	cd integration/debugger && npm ci --no-audit --no-fund --loglevel=error

@@ -100,3 +100,13 @@ func aguiID(t *testing.T, frame string) string {
 	require.True(t, ok && id != "", frame)
 	return id
 }
+
+// TestCopilotKit runs CopilotKit's runtime and client in front of the daemon. It needs node and
+// what `make copilotkit` installs.
+func TestCopilotKit(t *testing.T) {
+	if os.Getenv("HELIX_COPILOTKIT") == "" {
+		t.Skip("set HELIX_COPILOTKIT=1, as `make copilotkit` does")
+	}
+	t.Setenv("COPILOTKIT_TELEMETRY_DISABLED", "true")
+	runNode(t, "copilotkit")
+}
