@@ -222,3 +222,23 @@ func TestSubAgentsThatStayRunAgain(t *testing.T) {
 		same(t, c, boss, helper)
 	}
 }
+
+// Of calls at the same time that were not recorded, the report always names the same one.
+func TestCallsAtOnceThatWereNotRecorded(t *testing.T) {
+	at := func(args ...string) agentloop.Agent {
+		both := scripted.Turn{}
+		for _, a := range args {
+			both.ToolCalls = append(both.ToolCalls, scripted.Call{Name: "find", Arguments: json.RawMessage(a)})
+		}
+		return finder(func() (any, error) { return "it", nil }, both)
+	}
+	c := recordedOf(t, []agentloop.Agent{at(`{"n":0}`)}, cohort.Options{}, "Hi")
+	script := []lab.Rule{{Turns: []scripted.Turn{{ToolCalls: []scripted.Call{
+		{Name: "find", Arguments: json.RawMessage(`{"n":3}`)}, {Name: "find", Arguments: json.RawMessage(`{"n":1}`)}, {Name: "find", Arguments: json.RawMessage(`{"n":2}`)},
+	}}, {Text: "done"}}}}
+	for range rounds(t, 20) {
+		r := run(t, lab.Options{Cohort: c, Candidate: lab.Agents(finder(forbidden(t))), Script: script, Rules: result.Rules{Accept: []result.Kind{result.ToolCall, result.ModelAnswer}}})
+		require.Len(t, r.Unjudged, 1)
+		require.Contains(t, r.Unjudged[0].Why, `{"n":1}`)
+	}
+}

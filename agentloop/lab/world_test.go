@@ -249,11 +249,20 @@ func recordedLoop(t testing.TB) (*memory.Log, *engine.Loop) {
 // recordAll records a number of sessions of the agents, as their users had them.
 func recordAll(t testing.TB, sessions int) *cohort.Cohort {
 	t.Helper()
+	return recordThose(t, sessions, func(int) bool { return true })
+}
+
+// recordThose is recordAll without the sessions that are not wanted.
+func recordThose(t testing.TB, sessions int, wanted func(n int) bool) *cohort.Cohort {
+	t.Helper()
 	log, loop := recordedLoop(t)
 	types := []string{"desk", "writer", "planner", "looper", "desk"}
 	var work sync.WaitGroup
 	limit := make(chan struct{}, 4)
 	for n := range sessions {
+		if !wanted(n) {
+			continue
+		}
 		limit <- struct{}{}
 		work.Go(func() {
 			defer func() { <-limit }()

@@ -100,6 +100,7 @@ type reader struct {
 	messages map[string][]agentloop.Input // of a run that is requested, by its id
 	patches  map[string][]*eventlog.StatePatch
 	began    map[string]time.Time // of a step and its agent: when it asked the model
+	refused  []string             // calls, in any order: those of a step end as they like
 }
 
 // agent is one session of the tree.
@@ -336,7 +337,8 @@ func (r *reader) result(record eventlog.Record, a *agent, f *fact.ToolResult) {
 		return
 	}
 	if f.ErrorCode == Unrecorded || strings.HasPrefix(f.Error, Unrecorded) {
-		r.end(a, c.Name+": "+strings.TrimPrefix(strings.TrimPrefix(f.Error, Unrecorded), ": "))
+		r.refused = append(r.refused, c.Name+": "+strings.TrimPrefix(strings.TrimPrefix(f.Error, Unrecorded), ": "))
+		a.cut = true
 		return
 	}
 	code := f.ErrorCode
@@ -395,6 +397,9 @@ func (r *reader) finish() {
 		if a := r.agents[id]; !a.child && id != r.rec.ID {
 			r.flatten(a)
 		}
+	}
+	if len(r.refused) > 0 {
+		l.Unjudged = slices.Min(r.refused)
 	}
 	root := &r.tree.Session
 	if run := root.CurrentRun(); run == nil || root.Running() {

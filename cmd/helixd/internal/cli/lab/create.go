@@ -16,8 +16,6 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -113,17 +111,7 @@ func (c createCmd) sessions(ctx context.Context, f cohort.Filter) (sessions iter
 		return cohort.FromBackup(ctx, file), func() { file.Close() }, nil
 	}
 	s := c.Connect()
-	return func(yield func(cohort.Source, error) bool) {
-		wanted := client.SessionFilter{AgentType: f.Agent, Status: f.Status, UserID: f.User, Tag: f.Tag, From: f.Since}
-		for summary, err := range s.AllSessions(ctx, wanted) {
-			next := cohort.Source{ID: summary.SessionID, Records: func(ctx context.Context) iter.Seq2[eventlog.Record, error] {
-				return s.Records(ctx, summary.SessionID, client.RecordRange{Dead: true})
-			}}
-			if !yield(next, err) || err != nil {
-				return
-			}
-		}
-	}, s.Close, nil
+	return s.Cohort(ctx, f), s.Close, nil
 }
 
 // write replaces a file whole or not at all.
