@@ -245,7 +245,7 @@ func TestMetricsStayWhereThingsHappen(t *testing.T) {
 		for _, i := range p.Imports {
 			if within(i, "github.com/prometheus") {
 				require.True(t, slices.Contains([]string{
-					"eventlog/jetstream", "eventlog/jetstream/internal/metrics", "snapshot", "agentloop/engine", "agentloop/engine/internal/metrics", "agentloop/memory", "agentloop/worklist", "httpapi", "cmd/helixd/internal/daemon",
+					"eventlog/jetstream", "eventlog/jetstream/internal/metrics", "snapshot", "agentloop/engine", "agentloop/engine/internal/metrics", "agentloop/memory", "agentloop/worklist", "httpapi", "cmd/helixd/internal/daemon", "cmd/helixd/internal/cli/lab",
 				}, p.folder()), "%s imports %s", p.folder(), i)
 			}
 		}

@@ -40,7 +40,7 @@ type cli struct {
 
 // untilStopped are the commands whose end is a signal. To any other it is a
 // failure: half a backup is none.
-var untilStopped = map[string]bool{"serve": true, "dev": true, "tail": true}
+var untilStopped = map[string]bool{"serve": true, "dev": true, "tail": true, "watch": true}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

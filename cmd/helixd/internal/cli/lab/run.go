@@ -40,15 +40,19 @@ func (c runCmd) Validate() error {
 type judgeFunc func(ctx context.Context, p *flags.Process, c runCmd, f *file, progress func(done, total int)) (*result.Report, error)
 
 // Run judges. Every error but that of regressions has the exit code of a lab that could not judge.
-func (c runCmd) Run(p *flags.Process) error { return c.run(p, drive) }
+func (c runCmd) Run(p *flags.Process) error {
+	_, err := c.judge(p, drive)
+	return err
+}
 
-func (c runCmd) run(p *flags.Process, judge judgeFunc) error {
+// judge runs a lab and writes its report, which is nil if there is none.
+func (c runCmd) judge(p *flags.Process, judge judgeFunc) (*result.Report, error) {
 	f, err := load(c.File)
 	if err == nil && len(c.Live) > 0 && f.Unmatched != allow {
 		err = errors.New("--live needs unmatched: allow in " + c.File)
 	}
 	if err != nil {
-		return flags.WithCode(result.ExitUnjudged, err)
+		return nil, flags.WithCode(result.ExitUnjudged, err)
 	}
 	if c.Repeat > 0 {
 		f.Repeat = c.Repeat
@@ -65,15 +69,15 @@ func (c runCmd) run(p *flags.Process, judge judgeFunc) error {
 		err = c.write(p, report)
 	}
 	if err != nil {
-		return flags.WithCode(result.ExitUnjudged, err)
+		return nil, flags.WithCode(result.ExitUnjudged, err)
 	}
 	switch code := report.ExitCode(); code {
 	case result.ExitRegressed:
-		return flags.WithCode(code, errors.New(terminal.Count(len(report.Regressions), "regression")))
+		return report, flags.WithCode(code, errors.New(terminal.Count(len(report.Regressions), "regression")))
 	case result.ExitUnjudged:
-		return flags.WithCode(code, unjudged(report))
+		return report, flags.WithCode(code, unjudged(report))
 	}
-	return nil
+	return report, nil
 }
 
 // write writes the report to where it is wanted, and says on the standard output what is in it.

@@ -24,7 +24,7 @@ func judged(t *testing.T, c runCmd, report *result.Report, failure error) (stdou
 	}
 	var out bytes.Buffer
 	p := &flags.Process{Ctx: t.Context(), Stdout: &out, Stderr: new(bytes.Buffer), Log: slog.New(slog.DiscardHandler)}
-	err = c.run(p, func(_ context.Context, _ *flags.Process, _ runCmd, f *file, progress func(int, int)) (*result.Report, error) {
+	_, err = c.judge(p, func(_ context.Context, _ *flags.Process, _ runCmd, f *file, progress func(int, int)) (*result.Report, error) {
 		progress(1, 1)
 		return report, failure
 	})
