@@ -90,11 +90,16 @@ func (s *Routes) resume(ctx context.Context, t *projector.Tree, in input, option
 		return nil, err
 	}
 	messages := in.newTo(t)
+	last := t.CurrentRun() // nil: the thread is a fork
 	if len(messages) == 0 && len(answers) == 0 && (s.loop.Executing(ctx, t) || len(t.AwaitedCalls()) > 0) {
-		return t.CurrentRun(), nil
+		if last == nil {
+			return nil, invalid("messages: must have a message of the user, or the result of a tool that waits")
+		}
+		return last, nil
 	}
-	req := engine.ResumeRequest{
-		SessionID: in.thread, Messages: messages, Answers: answers, MergeState: in.state, Options: options, After: t.CurrentRun().RunID,
+	req := engine.ResumeRequest{SessionID: in.thread, Messages: messages, Answers: answers, MergeState: in.state, Options: options}
+	if last != nil {
+		req.After = last.RunID
 	}
 	begun, err := s.loop.Resume(ctx, req)
 	if err != nil {

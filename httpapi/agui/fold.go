@@ -161,7 +161,9 @@ func (f *folder) begin(r eventlog.Record, what *fact.RunRequested) error {
 	f.started(t)
 	f.send(typeStateSnapshot, object{"snapshot": t.CustomState.Bytes()})
 	if wentBack(t) {
-		f.send(typeMessagesSnapshot, object{"messages": messagesOf(t)})
+		// Clients keep reasoning that is not there any more if the snapshot names none: it names
+		// that of the next step, which is empty yet.
+		f.send(typeMessagesSnapshot, object{"messages": append(messagesOf(t), reasoningMessage(stepID(t.Turn.Number, t.StepCount+1), ""))})
 	}
 	return nil
 }
@@ -304,15 +306,12 @@ func (f *folder) runEnded(r eventlog.Record, what *fact.RunEnded) error {
 		if err != nil {
 			return err
 		}
-		interrupts, calls := waiting(t)
-		switch {
-		case len(interrupts) > 0:
+		outcome := f.outcome(t)
+		if outcome["type"] == "interrupt" { // what the client needs to go on comes before
 			f.send(typeStateSnapshot, object{"snapshot": t.CustomState.Bytes()})
 			f.send(typeMessagesSnapshot, object{"messages": messagesOf(t)})
-			e["outcome"] = object{"type": "interrupt", "interrupts": interrupts}
-		case f.modern && len(calls) > 0:
-			e["outcome"] = object{"type": "success", "pendingToolCallIds": calls}
 		}
+		e["outcome"] = outcome
 	}
 	f.finish(typeRunFinished, e)
 	return nil
@@ -343,6 +342,18 @@ func (f *folder) finish(kind string, e object) {
 	e["type"] = kind
 	f.end = e
 	f.send(kind, e)
+}
+
+// outcome returns how a run has ended that has not failed, in the session's state.
+func (f *folder) outcome(t *projector.Tree) object {
+	interrupts, calls := waiting(t)
+	switch {
+	case len(interrupts) > 0:
+		return object{"type": "interrupt", "interrupts": interrupts}
+	case f.modern && len(calls) > 0:
+		return object{"type": "success", "pendingToolCallIds": calls}
+	}
+	return object{"type": "success"}
 }
 
 // waiting returns what a session waits for: approvals, and the results of the client's tools.

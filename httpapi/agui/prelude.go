@@ -1,9 +1,12 @@
 package agui
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -30,6 +33,24 @@ func (f *folder) again(t *projector.Tree) {
 	}
 	if f.end != nil {
 		f.send(f.end["type"].(string), f.end)
+	}
+}
+
+// standing yields the stream of a thread that has a conversation and no run, such as a fork. Its
+// events have no ids: there is nothing to rejoin.
+func standing(t *projector.Tree) iter.Seq2[web.Event, error] {
+	return func(yield func(web.Event, error) bool) {
+		var all []object
+		f := newFolder(t.SessionID, t.SessionID, nil)
+		f.name, f.emit = t.SessionID, func(e object) { all = append(all, e) }
+		f.end = object{"type": typeRunFinished, "threadId": t.SessionID, "runId": t.SessionID, "outcome": f.outcome(t)}
+		f.again(t)
+		for _, e := range all {
+			data, err := eventlog.Marshal(e)
+			if !yield(web.Event{Data: data}, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 

@@ -95,6 +95,10 @@ func (s *Routes) Rejoin(w http.ResponseWriter, r *web.Request) error {
 			return eventlog.ErrSessionNotFound
 		case after.Sequence > t.Head:
 			return eventlog.Ahead(ctx, s.log, r.Session, after.Sequence)
+		case !given && t.CurrentRun() == nil && len(t.Messages) > 0:
+			w.Header().Set(api.HeaderSession, r.Session)
+			stream.Send(ctx, s.logger, r, r.Session, r.NewEventWriter(w), standing(t))
+			return nil
 		case !given && t.CurrentRun() == nil:
 			return r.Nothing(w)
 		case !given:
