@@ -214,11 +214,30 @@ func (c *creation) follows(ctx context.Context) (engine.Started, error) {
 	}); err != nil {
 		return engine.Started{}, err
 	}
+	begun, err := c.inFork(ctx, session)
+	if err != nil && !errors.Is(err, eventlog.ErrOutcomeUnknown) {
+		c.dropFork(session)
+	}
+	return begun, err
+}
+
+// inFork begins the first run of a fork.
+func (c *creation) inFork(ctx context.Context, session string) (engine.Started, error) {
 	t, err := c.s.states.Head(ctx, session)
 	if err != nil {
 		return engine.Started{}, err
 	}
 	return c.continues(ctx, session, t, "")
+}
+
+// dropFork erases the fork of a request that was refused: no client knows of it, and it has
+// what a client may not want to be stored.
+func (c *creation) dropFork(session string) {
+	ctx, cancel := c.r.Detached()
+	defer cancel()
+	if _, err := c.s.loop.Admin.Erase(ctx, session); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+		c.s.logger.ErrorContext(ctx, "the fork of a request that was refused could not be erased", eventlog.LogSession, session, "error", err)
+	}
 }
 
 func missingInput() *Problem {
