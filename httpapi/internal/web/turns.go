@@ -109,7 +109,7 @@ func (t *Turns) enter(c auth.Caller) (busy chan struct{}, leave func()) {
 // the network only every 10 ms while none is idle: another caller's append needs several
 // polls.
 func (r *Request) ParseTurn() (done func(), err error) {
-	if r.ContentLength <= FirstRead {
+	if max(r.ContentLength, r.Held.N) <= FirstRead { // a body without a length is known by what has come
 		return func() {}, nil
 	}
 	return r.Parses.Take(r.Context(), auth.CallerOf(r.Context()))

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +86,16 @@ func TestACallerRestsAfterItsTurn(t *testing.T) {
 		require.Empty(t, ts.callers)
 		require.Empty(t, ts.slots)
 	})
+}
+
+func TestALargeBodyWithoutALengthIsParsedInATurn(t *testing.T) {
+	g := &Gate{Parses: NewTurns(1, false), Bodies: NewBudget(1<<20, 1<<20)}
+	r := &Request{Request: httptest.NewRequest("POST", "/", nil), Gate: g, Held: Holding{of: g.Bodies}}
+	r.ContentLength = -1
+	require.NoError(t, r.Held.Take(FirstRead+1))
+	done, err := r.ParseTurn()
+	require.NoError(t, err)
+	require.Len(t, g.Parses.slots, 1)
+	done()
+	require.Empty(t, g.Parses.slots)
 }
