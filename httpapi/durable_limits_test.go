@@ -58,3 +58,23 @@ func TestDurableLimitsAuditAndMetrics(t *testing.T) {
 		require.Equal(t, "ann's token", fact.ActorIn(f).Token, r.Type)
 	}
 }
+
+// A fork of a stream stores a record in its source, also if the fork itself is refused: it counts
+// against the limit of bytes as what is appended.
+func TestForksCountAgainstBytes(t *testing.T) {
+	t.Parallel()
+	a := durableAPI{newAPIOn(t, memory.New(), nil, withUsers, withLimits(t, quota.Limits{Bytes: 10_000}), speaking)}
+	as := append([]string{"Content-Type", plain}, bearer("ann")...)
+	require.Equal(t, 201, a.send("PUT", "s", strings.Repeat("x", 8000), as...).status)
+	for a.send("POST", "s", "x", as...).status == 204 { // until it is full
+	}
+	before, err := a.log.Head(a.ctx(), eventlog.DurableLogID("s"))
+	require.NoError(t, err)
+	for _, name := range []string{"f1", "f2"} {
+		refused := a.send("PUT", name, "", append(as, "Stream-Forked-From", "/v1/stream/s")...)
+		require.JSONEq(t, `{"quota":"bytes","limit":10000}`, detailOf(t, answer(refused), api.CodeQuotaExceeded))
+	}
+	after, err := a.log.Head(a.ctx(), eventlog.DurableLogID("s"))
+	require.NoError(t, err)
+	require.Equal(t, before, after, "nothing was stored")
+}

@@ -66,7 +66,7 @@ func (s *Streams) announce(ctx context.Context, id string, by Owner, c *Create) 
 		entries, err := s.facts(ctx, c.Fork.Source, &fact.DurableChanged{
 			Fork: &fact.DurableFork{Stream: id, Ref: from.Ref}, Base: s.base(ctx, c.Fork.Source),
 		})
-		return entries, nil, err
+		return entries, &quota.Want{}, err
 	})
 	return from, err
 }
