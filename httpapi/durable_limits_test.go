@@ -78,3 +78,14 @@ func TestForksCountAgainstBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after, "nothing was stored")
 }
+
+// A browser keeps answers of streams for their URL. It must not give one caller's to another.
+func TestDurableAnswersVaryByCaller(t *testing.T) {
+	t.Parallel()
+	a := durableAPI{newAPIOn(t, memory.New(), nil, withUsers, speaking)}
+	as := append([]string{"Content-Type", plain}, bearer("ann")...)
+	require.Equal(t, 201, a.send("PUT", "s", "one", as...).status)
+	got := a.send("GET", "s?offset=-1", "", bearer("ann")...)
+	require.Equal(t, 200, got.status)
+	require.Contains(t, strings.Join(got.header.Values("Vary"), ", "), "Authorization")
+}

@@ -159,6 +159,7 @@ func answer(w http.ResponseWriter, r *web.Request, v *durable.View, from durable
 	}
 	poll := r.Query.Values.Get("live") == livePoll
 	h := w.Header()
+	h.Add("Vary", "Authorization") // a browser's cache must not give it to another caller
 	h.Set(headerNextOffset, b.next.String())
 	if b.atTail {
 		h.Set(headerUpToDate, "true")
