@@ -75,3 +75,23 @@ func TestResponsesLimitsAuditAndMetrics(t *testing.T) {
 	}
 	require.Equal(t, 1, asked)
 }
+
+// What a client stores in a conversation without a run counts against the bytes of its tenant,
+// and a conversation can be deleted beyond that limit.
+func TestItemsAndMetadataCountAgainstBytes(t *testing.T) {
+	t.Parallel()
+	a := newAPIOn(t, memory.New(), nil, withUsers, withLimits(t, quota.Limits{Bytes: 10_000}, writer()), func(o *httpapi.Options) { o.Protocols.Responses = &responses.Options{} })
+	got := a.post("/v1/conversations", `{}`, bearer("ann")...)
+	require.Equal(t, 200, got.status, got.body)
+	var made struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(got.body), &made))
+	path := "/v1/conversations/" + made.ID
+	items := func(n int) string {
+		return `{"items":[{"role":"user","content":"` + strings.Repeat("x", n) + `"}]}`
+	}
+	require.Equal(t, 429, a.post(path+"/items", items(12_000), bearer("ann")...).status)
+	require.Equal(t, 200, a.post(path+"/items", items(9000), bearer("ann")...).status)
+	metadata := `{"metadata":{"a":"` + strings.Repeat("x", 500) + `","b":"` + strings.Repeat("x", 500) + `"}}`
+	require.Equal(t, 429, a.post(path, metadata, bearer("ann")...).status)
+	require.Equal(t, 200, a.request("DELETE", path, "", bearer("ann")...).status)
+}

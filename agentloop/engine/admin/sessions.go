@@ -49,7 +49,7 @@ func (a *Admin) AddMessages(ctx context.Context, session string, messages []agen
 	if err := request.CheckInputs(messages); err != nil {
 		return err
 	}
-	return a.change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	return a.store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound
@@ -65,7 +65,7 @@ func (a *Admin) AddMessages(ctx context.Context, session string, messages []agen
 // ReplaceMetadata gives a session other metadata. Errors: eventlog.ErrSessionNotFound,
 // *quota.Exceeded, and the log's errors.
 func (a *Admin) ReplaceMetadata(ctx context.Context, session string, metadata map[string]string) error {
-	return a.change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	return a.store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
@@ -93,13 +93,26 @@ func (a *Admin) DeleteRun(ctx context.Context, session, run string) error {
 	})
 }
 
-// change appends records that give a session no work, if its tenant's limits allow them.
+// change appends records that give a session no work. Those that begin one need the leave of its
+// tenant's limits; others pass.
 func (a *Admin) change(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) error {
+	return a.admitted(ctx, session, propose, (*admission.Admission).Admit)
+}
+
+// store is change for what a client stores in a session that exists: all of it counts.
+func (a *Admin) store(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) error {
+	return a.admitted(ctx, session, propose, (*admission.Admission).AdmitStored)
+}
+
+func (a *Admin) admitted(
+	ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error),
+	admit func(*admission.Admission, context.Context, string, *projector.Tree, []record.Draft) error,
+) error {
 	charged := admission.Admission{Quota: a.requests.Quota}
 	t, err := a.requests.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		facts, err := propose(t)
 		if err == nil && len(facts) > 0 {
-			err = charged.Admit(ctx, session, t, facts)
+			err = admit(&charged, ctx, session, t, facts)
 		}
 		return facts, err
 	})

@@ -46,15 +46,36 @@ func (a *Admission) Admit(ctx context.Context, session string, t *projector.Tree
 	if !want.Session && !want.Run || !a.Quota.Limited(ctx, tenant) {
 		return nil
 	}
-	entries, err := record.Entries(session, facts)
+	n, err := size(session, facts)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		want.Bytes += int64(len(e.Payload))
-	}
+	want.Bytes = n
 	a.held, err = a.Quota.Admit(ctx, tenant, session, want)
 	return err
+}
+
+// AdmitStored charges the tenant of a session that exists for facts that begin no run. Errors:
+// as quota.Quota.Admit.
+func (a *Admission) AdmitStored(ctx context.Context, session string, t *projector.Tree, facts []record.Draft) error {
+	a.Done(nil)
+	if !a.Quota.Limited(ctx, t.Tenant) {
+		return nil
+	}
+	n, err := size(session, facts)
+	if err != nil {
+		return err
+	}
+	return a.AdmitBytes(ctx, session, t.Tenant, int(n))
+}
+
+// size is how many bytes facts take in the log.
+func size(session string, facts []record.Draft) (n int64, err error) {
+	entries, err := record.Entries(session, facts)
+	for _, e := range entries {
+		n += int64(len(e.Payload))
+	}
+	return n, err
 }
 
 // AdmitBytes charges a tenant for what is stored in a session that it has, and begins
