@@ -1,12 +1,17 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -94,4 +99,33 @@ func TestItemsAndMetadataCountAgainstBytes(t *testing.T) {
 	metadata := `{"metadata":{"a":"` + strings.Repeat("x", 500) + `","b":"` + strings.Repeat("x", 500) + `"}}`
 	require.Equal(t, 429, a.post(path, metadata, bearer("ann")...).status)
 	require.Equal(t, 200, a.request("DELETE", path, "", bearer("ann")...).status)
+}
+
+// A request that waits for its response holds a place as one that streams it does: a caller has
+// so many at a time.
+func TestWaitingForAResponseCountsAsAStream(t *testing.T) {
+	t.Parallel()
+	slow := agentloop.Agent{Name: "slow", Tools: []agentloop.Tool{{Name: "nap", Execute: func(ctx context.Context, _ *agentloop.Call, _ json.RawMessage) (any, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}}}, Model: scripted.New(saying("late", calling("c", "nap", `{}`)), nil)}
+	a := newAPIOn(t, memory.New(), []agentloop.Agent{slow}, func(o *httpapi.Options) {
+		o.Protocols.Responses, o.MaxStreams = &responses.Options{}, 1
+	})
+	ask := func(more string) answer { return a.post("/v1/responses", `{"model":"slow","input":"x"`+more+`}`) }
+	ctx, leave := context.WithCancel(a.ctx())
+	waiting := make(chan error, 1)
+	go func() {
+		r, err := http.NewRequestWithContext(ctx, "POST", a.http.URL+"/v1/responses", strings.NewReader(`{"model":"slow","input":"x"}`))
+		if err == nil {
+			_, err = http.DefaultClient.Do(r) //nolint:bodyclose // it fails: the client leaves before
+		}
+		waiting <- err
+	}()
+	require.Eventually(t, func() bool { return len(a.contents()) == 1 }, within, time.Millisecond)
+	refused := ask("")
+	require.Equal(t, 429, refused.status, refused.body)
+	require.Equal(t, 200, ask(`,"background":true`).status, "it does not wait")
+	leave()
+	require.ErrorIs(t, <-waiting, context.Canceled)
 }

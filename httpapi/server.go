@@ -127,7 +127,7 @@ type Options struct {
 	// Quota has the limits of tenants; nil: there are none.
 	Quota *quota.Quota
 	// MaxStreams is how many streams one caller may have open at a time, including answers
-	// of POST /chat; 0: any number. A caller without credentials is known by its address.
+	// of POST /chat and requests that wait for their response; 0: any number. A caller without credentials is known by its address.
 	MaxStreams int
 }
 

@@ -30,7 +30,7 @@ func (s *Routes) Create(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	if p.stream {
+	if p.stream || !p.kept.Background { // it may take as long as the run
 		if err := r.OpenStream(); err != nil { // before anything is changed
 			return err
 		}
