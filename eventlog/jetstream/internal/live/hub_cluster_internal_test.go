@@ -29,9 +29,10 @@ func TestALostLastRecordIsFoundAfterALeaderChange(t *testing.T) {
 		f.live.Start()
 		return f, nil
 	})
-	head := storetest.Appended(t, logs[0], "s", 0, storetest.TextEntries("x", 1))
+	head, err := eventlog.AppendOnce(t.Context(), logs[0], "s", "heard", 0, storetest.TextEntries("x", 1)) // a new cluster may change its leader, too
+	require.NoError(t, err)
 	heard := deafened(t, logs[1], head-1)
-	_, err := logs[2].Conn.Request("$JS.API.STREAM.LEADER.STEPDOWN."+layout.LogStream(0), nil, 10*time.Second)
+	_, err = logs[2].Conn.Request("$JS.API.STREAM.LEADER.STEPDOWN."+layout.LogStream(0), nil, 10*time.Second)
 	require.NoError(t, err)
 	head, err = eventlog.AppendOnce(t.Context(), logs[0], "s", "lost", head, storetest.TextEntries("y", 1))
 	require.NoError(t, err)
