@@ -14,7 +14,7 @@ const helpWidth = 100
 
 const description = `The durable home of AI-agent sessions.
 
-Exit codes: 0: success; 1: a failure, or problems that doctor found; 2: an invalid command line, damage that verify found, or doctor could not examine the deployment; 3 and 4: a run that helixd run showed waits, or was interrupted.
+Exit codes: 0: success; 1: a failure, problems that doctor found, or regressions that lab run found; 2: an invalid command line, damage that verify found, doctor could not examine the deployment, or lab run could not judge; 3 and 4: a run that helixd run showed waits, or was interrupted.
 
 Flags beat the environment (HELIX_LISTEN is the key listen), which beats the file, which beats defaults.`
 

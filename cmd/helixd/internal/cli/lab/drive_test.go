@@ -173,3 +173,25 @@ func TestLabRun(t *testing.T) {
 	}
 	require.NoDirExists(t, filepath.Join(dir, ".lab"), "nothing is left of labs that have ended")
 }
+
+// A judge says what it thinks of each lane, and the report how far it agrees with people.
+func TestLabJudge(t *testing.T) {
+	dir := t.TempDir()
+	recordShop(t, dir, 2)
+	const judged = `candidate: helix.yaml
+judge:
+  prompt: A good session names a day.
+  labels: {s-000: true, s-001: false}
+  model: {provider: scripted, name: strict, script: [{text: '`
+	r, code, _ := try(t, dir, judged+`{"pass": false, "reason": "no day"}'}]}`+"\n")
+	require.Zero(t, code, "the baseline is no better")
+	require.Equal(t, "strict", r.Judge.Model)
+	require.Contains(t, r.Judge.Prompt, "A good session names a day.")
+	require.Equal(t, 2, r.Judge.Agreement.Rated)
+	require.InDelta(t, 0.5, r.Judge.Agreement.Share, 1e-9)
+	require.Zero(t, r.Compared.Passed.Candidate)
+
+	_, code, text := try(t, dir, judged+"I do not know'}]}\n")
+	require.Equal(t, 2, code)
+	require.Contains(t, text, "the judge failed: judge: the model does not answer")
+}
