@@ -8,7 +8,6 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
-	"github.com/helixd/helixd/projector/durable"
 )
 
 // Delete erases a stream. If it has forks, it remains for them, and is erased with the last
@@ -26,40 +25,37 @@ func (s *Streams) Delete(ctx context.Context, id string, by Owner) error {
 	if err := s.there(t); err != nil {
 		return err
 	}
-	return s.remove(ctx, id, func(*durable.Stream) bool { return true })
+	return s.remove(ctx, id, by.may) // again: somebody else may have created it anew
 }
 
 // Expire is Delete for a stream that has expired; others are left alone. It also erases one
 // that was deleted and has no forks left. Errors: those of the log.
 func (s *Streams) Expire(ctx context.Context, id string) error {
-	err := s.remove(ctx, id, func(d *durable.Stream) bool { return d.Deleted || s.expired(d) })
+	err := s.remove(ctx, id, func(t *projector.Tree) bool { return t.Durable.Deleted || s.expired(t.Durable) })
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// remove erases a stream for which may returns true. It marks it as deleted first: from then
+// remove erases a stream for which may returns true; others are ErrNotFound. It marks it as deleted first: from then
 // on no fork of it begins, so that what it has is known.
-func (s *Streams) remove(ctx context.Context, id string, may func(*durable.Stream) bool) error {
-	leave := false
+func (s *Streams) remove(ctx context.Context, id string, may func(*projector.Tree) bool) error {
 	d, err := s.update(ctx, id, func(t *projector.Tree) ([]eventlog.Entry, *quota.Want, error) {
-		leave = false
 		switch d := t.Durable; {
 		case t.Head == 0:
 			return nil, nil, ErrNotFound
 		case d == nil: // its creation was cut off by an older version, or is no stream's
 			return nil, nil, nil
-		case !may(d):
-			leave = true
-			return nil, nil, nil
+		case !may(t):
+			return nil, nil, ErrNotFound
 		case d.Deleted:
 			return nil, nil, nil
 		}
 		entries, err := s.facts(ctx, id, &fact.DurableChanged{Deleted: true, Base: s.base(ctx, id)})
 		return entries, nil, err
 	})
-	if err != nil || leave {
+	if err != nil {
 		return err
 	}
 	if forked, err := s.forked(ctx, id, &d); forked || err != nil {
@@ -76,6 +72,6 @@ func (s *Streams) remove(ctx context.Context, id string, may func(*durable.Strea
 	}
 	s.unannounce(ctx, d.Source)
 	// The source may have remained for this fork alone. If this fails, a sweep finds it.
-	_ = s.remove(ctx, d.Source.Stream, func(d *durable.Stream) bool { return d.Deleted })
+	_ = s.remove(ctx, d.Source.Stream, func(t *projector.Tree) bool { return t.Durable.Deleted })
 	return nil
 }

@@ -100,6 +100,10 @@ func (s *Routes) RetrieveConversation(w http.ResponseWriter, r *web.Request) err
 
 // UpdateConversation answers POST /v1/conversations/{id}: it replaces the metadata.
 func (s *Routes) UpdateConversation(w http.ResponseWriter, r *web.Request) error {
+	t, err := s.conversation(r)
+	if err != nil {
+		return err
+	}
 	o, err := s.readBody(w, r)
 	if err != nil {
 		return err
@@ -109,10 +113,6 @@ func (s *Routes) UpdateConversation(w http.ResponseWriter, r *web.Request) error
 	if err == nil {
 		err = *o.Err
 	}
-	if err != nil {
-		return err
-	}
-	t, err := s.conversation(r)
 	if err != nil {
 		return err
 	}
@@ -176,6 +176,10 @@ func (s *Routes) items(r *web.Request) ([]object, error) {
 
 // AddItems answers POST /v1/conversations/{id}/items. No agent answers them.
 func (s *Routes) AddItems(w http.ResponseWriter, r *web.Request) error {
+	t, err := s.conversation(r)
+	if err != nil {
+		return err
+	}
 	o, err := s.readBody(w, r)
 	if err != nil {
 		return err
@@ -186,10 +190,6 @@ func (s *Routes) AddItems(w http.ResponseWriter, r *web.Request) error {
 	}
 	if len(in.messages) == 0 {
 		return &Problem{Status: 400, Message: "Missing required parameter: 'items'.", Param: "items", Code: "missing_required_parameter"}
-	}
-	t, err := s.conversation(r)
-	if err != nil {
-		return err
 	}
 	ctx, cancel := r.Detached()
 	defer cancel()

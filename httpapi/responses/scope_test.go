@@ -89,6 +89,10 @@ func TestScope(t *testing.T) {
 	}
 	status, text := as(g, "bob", "POST", "/v1/responses", `{"model":"brain","input":"x","conversation":"conv_`+session+`"}`)
 	require.Equal(t, 404, status, text)
+	for _, path := range []string{"/v1/conversations/conv_" + session, "/v1/conversations/conv_" + session + "/items"} {
+		status, text = as(g, "bob", "POST", path, `{"items": nonsense`)
+		require.Equal(t, 404, status, "it is not parsed: %s", text)
+	}
 	now, err := g.log.Head(t.Context(), session)
 	require.NoError(t, err)
 	require.Equal(t, head, now, "nothing has changed")
