@@ -22,7 +22,15 @@ import (
 // has ended, at once with background, or with its events with stream. The request is durable
 // before the first byte of the answer. A client that leaves does not stop the run.
 func (s *Routes) Create(w http.ResponseWriter, r *web.Request) error {
-	o, err := s.readBody(w, r)
+	key, err := web.IdempotencyKey(r.Header)
+	if err != nil {
+		return err
+	}
+	raw, err := s.readRaw(w, r)
+	if err != nil {
+		return err
+	}
+	o, err := s.parseRaw(r, raw)
 	if err != nil {
 		return err
 	}
@@ -38,6 +46,9 @@ func (s *Routes) Create(w http.ResponseWriter, r *web.Request) error {
 	ctx, cancel := r.Detached()
 	defer cancel()
 	c := &creation{s: s, r: r, params: p, store: store}
+	if key != "" {
+		c.name = nameOf(auth.CallerOf(ctx), key, raw)
+	}
 	begun, err := c.begin(ctx)
 	if err != nil {
 		return err
@@ -93,10 +104,18 @@ func (s *Routes) forget(r *web.Request, at place) {
 }
 
 func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (*web.Object, error) {
-	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
+	raw, err := s.readRaw(w, r)
 	if err != nil {
 		return nil, err
 	}
+	return s.parseRaw(r, raw)
+}
+
+func (s *Routes) readRaw(w http.ResponseWriter, r *web.Request) ([]byte, error) {
+	return r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
+}
+
+func (s *Routes) parseRaw(r *web.Request, raw []byte) (*web.Object, error) {
 	done, err := r.ParseTurn()
 	if err != nil {
 		return nil, err
@@ -125,6 +144,7 @@ type creation struct {
 	s     *Routes
 	r     *web.Request
 	store bool
+	name  string // of the run, and of a session that is made for it; empty: the request can't be repeated
 }
 
 // begin begins the run: in a new session, in the conversation, or where the previous response
@@ -137,6 +157,9 @@ func (c *creation) begin(ctx context.Context) (engine.Started, error) {
 		if err != nil {
 			return engine.Started{}, err
 		}
+		if run := t.RunNamed(c.name); run != nil {
+			return started(c.session, run), nil
+		}
 		if t.Running() {
 			return engine.Started{}, agentloop.ErrAlreadyRunning
 		}
@@ -147,9 +170,9 @@ func (c *creation) begin(ctx context.Context) (engine.Started, error) {
 	if len(c.input.answers) > 0 {
 		return engine.Started{}, c.unknown(c.input.answers[0])
 	}
-	session := c.s.newID()
-	if err := c.r.AuthorizeAs(session, true); err != nil {
-		return engine.Started{}, err
+	session, begun, err := c.newSession(ctx)
+	if begun.RunID != "" || err != nil {
+		return begun, err
 	}
 	agent, err := c.agent("")
 	if err != nil {
@@ -172,6 +195,9 @@ func (c *creation) follows(ctx context.Context) (engine.Started, error) {
 	if err != nil {
 		return engine.Started{}, err
 	}
+	if run := at.tree.RunNamed(c.name); run != nil {
+		return started(at.session, run), nil
+	}
 	f, err := c.s.now(ctx, at)
 	if err != nil {
 		return engine.Started{}, err
@@ -192,9 +218,9 @@ func (c *creation) follows(ctx context.Context) (engine.Started, error) {
 	if err != nil {
 		return engine.Started{}, err
 	}
-	session := c.s.newID()
-	if err := c.r.AuthorizeAs(session, true); err != nil {
-		return engine.Started{}, err
+	session, begun, err := c.newSession(ctx)
+	if begun.RunID != "" || err != nil {
+		return begun, err
 	}
 	if _, err := c.agent(at.tree.AgentType); err != nil {
 		return engine.Started{}, err
@@ -214,8 +240,8 @@ func (c *creation) follows(ctx context.Context) (engine.Started, error) {
 	}); err != nil {
 		return engine.Started{}, err
 	}
-	begun, err := c.inFork(ctx, session)
-	if err != nil && !errors.Is(err, eventlog.ErrOutcomeUnknown) {
+	begun, err = c.inFork(ctx, session)
+	if err != nil && !errors.Is(err, eventlog.ErrOutcomeUnknown) && !errors.Is(err, agentloop.ErrAlreadyRunning) {
 		c.dropFork(session)
 	}
 	return begun, err
@@ -365,5 +391,5 @@ func (c *creation) execute(ctx context.Context, session, agent, after string) (e
 
 func (c *creation) runOptions() (fact.RunOptions, error) {
 	client, err := eventlog.Marshal(c.kept)
-	return fact.RunOptions{Instructions: c.instructions, Tools: c.tools, Ephemeral: !c.store, Client: client}, err
+	return fact.RunOptions{Name: c.name, Instructions: c.instructions, Tools: c.tools, Ephemeral: !c.store, Client: client}, err
 }

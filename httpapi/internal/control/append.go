@@ -52,23 +52,8 @@ func parsePreconditions(h http.Header) (c preconditions, err error) {
 		}
 		c.expectedGiven = true
 	}
-	c.key, err = idempotencyKey(h)
+	c.key, err = web.IdempotencyKey(h)
 	return c, err
-}
-
-// idempotencyKey returns the key of a request that may be repeated, or "".
-func idempotencyKey(h http.Header) (string, error) {
-	v := h.Values(api.HeaderIdempotency)
-	switch {
-	case len(v) == 0:
-		return "", nil
-	case len(v) > 1:
-		return "", web.Invalid(api.HeaderIdempotency, "is given twice")
-	}
-	if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(v[0])); bad {
-		return "", web.Invalid(api.HeaderIdempotency, problem.Reason)
-	}
-	return v[0], nil
 }
 
 // produce appends what an outside producer sent, all or none, and answers

@@ -18,7 +18,7 @@ import (
 // turn, or continues one that was interrupted or waits. The members of metadata replace
 // those of the last message's own, as for POST /chat.
 func (s *Routes) SendMessage(w http.ResponseWriter, r *web.Request) error {
-	key, err := idempotencyKey(r.Header)
+	key, err := web.IdempotencyKey(r.Header)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,93 @@
+package responses_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// keyed sends a request with an idempotency key.
+func (g *rig) keyed(key string, body object) (int, object) {
+	g.t.Helper()
+	raw, err := json.Marshal(body)
+	require.NoError(g.t, err)
+	req, err := http.NewRequestWithContext(g.t.Context(), "POST", g.url+"/v1/responses", bytes.NewReader(raw))
+	require.NoError(g.t, err)
+	req.Header.Set("Idempotency-Key", key)
+	answer, err := http.DefaultClient.Do(req)
+	require.NoError(g.t, err)
+	defer answer.Body.Close()
+	var o object
+	require.NoError(g.t, json.NewDecoder(answer.Body).Decode(&o))
+	return answer.StatusCode, o
+}
+
+// A request with an idempotency key is carried out once, however often it is sent: in a new
+// session, in a conversation, after a previous response and in a fork of it.
+func TestARepeatedRequestBeginsOneResponse(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	_, conversation := g.send("POST", "/conversations", nil)
+	first := g.create(object{"input": "hello"})
+	g.create(object{"input": "hello", "previous_response_id": first["id"]}) // what follows the first one forks
+	last := g.create(object{"input": "hello"})
+	for name, body := range map[string]object{
+		"new":          {"model": "brain", "input": "hello"},
+		"conversation": {"model": "brain", "input": "hello", "conversation": conversation["id"]},
+		"follows":      {"model": "brain", "input": "hello", "previous_response_id": last["id"]},
+		"fork":         {"model": "brain", "input": "hello", "previous_response_id": first["id"]},
+	} {
+		status, made := g.keyed("k", body)
+		require.Equal(t, 200, status, "%s: %v", name, made)
+		sessions := g.sessions()
+		var sent sync.WaitGroup
+		for range 5 {
+			sent.Go(func() {
+				status, again := g.keyed("k", body)
+				if status != 200 || again["id"] != made["id"] {
+					t.Errorf("%s: %d %v, not %v", name, status, again, made["id"])
+				}
+			})
+		}
+		sent.Wait()
+		require.Equal(t, sessions, g.sessions(), name)
+		_, other := g.keyed("l", body)
+		require.NotEqual(t, made["id"], other["id"], name)
+	}
+}
+
+// Requests that come at the same time begin one response, too.
+func TestEqualRequestsAtOnceBeginOneResponse(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	ids := make(chan any, 8)
+	var sent sync.WaitGroup
+	for range cap(ids) {
+		sent.Go(func() {
+			status, made := g.keyed("k", object{"model": "brain", "input": "hello"})
+			if status != 200 {
+				t.Errorf("%d %v", status, made)
+			}
+			ids <- made["id"]
+		})
+	}
+	sent.Wait()
+	first := <-ids
+	for range cap(ids) - 1 {
+		require.Equal(t, first, <-ids)
+	}
+	require.Equal(t, 1, g.sessions())
+}
+
+func (g *rig) sessions() (n int) {
+	g.t.Helper()
+	for _, err := range g.log.Sessions(g.t.Context()) {
+		require.NoError(g.t, err)
+		n++
+	}
+	return n
+}
