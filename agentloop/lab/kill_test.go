@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/lab"
 	"github.com/helixd/helixd/agentloop/lab/cohort"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // killedLab is the lab of a folder: two of its agents have changed.
@@ -44,6 +45,7 @@ func TestTheKilledLab(t *testing.T) {
 // A process that is killed again and again, each time after it has done a little more, ends with the
 // report of one that was not.
 func TestAProcessThatIsKilled(t *testing.T) {
+	testkit.Sequential(t)
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "cohort"))
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // tried are the agents, whose world is only reached if the lab lets them.
@@ -48,6 +49,7 @@ func TestUnchangedAgentsDoNotDiffer(t *testing.T) {
 
 // A lab that dies at any point and is started again gives the same report.
 func TestALabThatDiesContinues(t *testing.T) {
+	testkit.Sequential(t)
 	c := recordAll(t, 20)
 	candidate := tried(&world{})
 	candidate[0].SystemPrompt += " Be brief."

@@ -151,12 +151,15 @@ func TestPlantedRegressionsAreFound(t *testing.T) {
 	require.Empty(t, r.Flaky)
 }
 
-// rounds is how often a run is repeated: HELIX_LAB_ROUNDS, or few.
+// rounds is how often a run is repeated: HELIX_LAB_ROUNDS, or few, and once in a short run.
 func rounds(t *testing.T, few int) int {
 	t.Helper()
 	var n int
 	if _, err := fmt.Sscan(os.Getenv("HELIX_LAB_ROUNDS"), &n); err == nil {
 		return n
+	}
+	if testing.Short() {
+		return 1
 	}
 	return few
 }
