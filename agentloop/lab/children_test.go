@@ -53,7 +53,7 @@ func (s *server) Status(_ context.Context, id string) (remote.Status, error) {
 func (*server) Interrupt(context.Context, string, string) error { return nil }
 func (*server) Abort(context.Context, string, string) error     { return nil }
 
-// boss asks a remote agent, and one that stays and is told something more. The second one asks a
+// boss asks a remote agent, and one that stays and gets a further message. The second one asks a
 // person.
 func boss(s *server, more string) []agentloop.Agent {
 	approve := agentloop.Tool{Name: "send", RequireApproval: agentloop.AlwaysApprove,

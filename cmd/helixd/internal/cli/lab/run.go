@@ -106,7 +106,7 @@ func (c runCmd) write(p *flags.Process, r *result.Report) error {
 	if c.JSON {
 		_, err = terminal.JSON(p.Stdout).Write(text)
 	} else {
-		_, err = fmt.Fprint(p.Stdout, told(r))
+		_, err = fmt.Fprint(p.Stdout, readable(r))
 	}
 	return err
 }
@@ -124,8 +124,8 @@ func summarize(path string, r *result.Report) error {
 	return errors.Join(err, out.Close())
 }
 
-// told is the report for people.
-func told(r *result.Report) string {
+// readable is the report for people.
+func readable(r *result.Report) string {
 	var b strings.Builder
 	for _, list := range []struct {
 		word string
@@ -147,7 +147,7 @@ func told(r *result.Report) string {
 	return b.String()
 }
 
-// most is the most sessions of a verdict that are told.
+// most is how many sessions of a verdict are listed at most.
 const most = 20
 
 // unjudged says why there is no judgement.
