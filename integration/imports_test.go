@@ -181,8 +181,8 @@ func TestTheCommandsPartsPointOneWay(t *testing.T) {
 	const root = "cmd/helixd"
 	order := []string{
 		"config", "sizing", "internal/terminal", "internal/flags", "internal/source", "internal/settings", "internal/agentconfig",
-		"internal/demo", "internal/beside", "internal/doctor", "internal/clitest", "internal/cli/inspect", "internal/cli/control", "internal/cli/operate", "internal/cli/lab",
-		"internal/daemon", "",
+		"internal/demo", "internal/beside", "internal/doctor", "internal/clitest", "internal/cli/inspect", "internal/cli/control", "internal/cli/operate",
+		"internal/daemon", "internal/cli/lab", "",
 	}
 	rank := func(folder string) int {
 		return slices.Index(order, strings.TrimPrefix(strings.TrimPrefix(folder, root), "/"))

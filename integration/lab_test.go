@@ -15,7 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/integration/testkit"
+	"github.com/helixd/helixd/projector"
 )
 
 // labAgents are a configuration whose agent asks a client and answers.
@@ -130,5 +132,32 @@ func TestLab(t *testing.T) {
 	}
 	require.Positive(t, killed)
 	t.Logf("killed %d times; a lab that is left alone takes %s", killed, took)
-	require.NoDirExists(t, filepath.Join(dir, ".lab"))
+
+	view := newDaemon(t, "lab", "view", changed)
+	view.start()
+	var labs, lanes api.Page[api.Summary]
+	view.into("/sessions?agentType=lab", &labs)
+	require.EqualValues(t, projector.SessionCompleted, labs.Items[0].Status)
+	rows := 0
+	for _, r := range view.records(labs.Items[0].SessionID) {
+		if r.Call == "results" {
+			rows++
+		}
+	}
+	require.Equal(t, 1+sessions, rows)
+	view.into("/sessions?agentType=clerk", &lanes)
+	require.GreaterOrEqual(t, lanes.Total, 2*sessions, "the recorded sessions and the candidate's lanes")
+	code, out = lab(t, 0, "run", changed)
+	require.Equal(t, 2, code)
+	require.Contains(t, out, "lab view")
+	view.stop()
+
+	for range 2 { // again, what is there is left alone
+		code, out = lab(t, 0, "run", changed, "--server", d.url)
+		require.Equal(t, 1, code, out)
+	}
+	d.into("/sessions?agentType=lab", &labs)
+	require.Equal(t, 2, labs.Total)
+	d.into("/sessions?agentType=clerk", &lanes)
+	require.Equal(t, sessions+2*sessions, lanes.Total, "the recorded sessions are there already, and two labs' candidates")
 }

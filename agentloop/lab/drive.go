@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// drive has agents work on a session's inputs, in a log of its own.
-func (f *frozen) drive(ctx context.Context, agents []Agent) (result.Lane, error) {
+// drive has agents work on a session's inputs, in a log of its own, and returns its records too.
+func (f *frozen) drive(ctx context.Context, agents []Agent) (result.Lane, []eventlog.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.o.SessionTime)
 	defer cancel()
 	d := &driver{frozen: f, log: memory.New(), id: f.base.ID, answered: map[string]bool{}}
@@ -30,31 +31,32 @@ func (f *frozen) drive(ctx context.Context, agents []Agent) (result.Lane, error)
 		NewID: func() string { return fmt.Sprintf("lab-%06d", ids.Add(1)) },
 	})
 	if err != nil {
-		return result.Lane{}, err
+		return result.Lane{}, nil, err
 	}
 	d.loop = loop
 	err = d.all(ctx)
 	loop.Stop()
+	var records []eventlog.Record
+	for r, rerr := range d.log.Read(context.WithoutCancel(ctx), d.id, 0, 0) {
+		if rerr != nil {
+			err = cmp.Or(err, rerr)
+			break
+		}
+		records = append(records, r)
+	}
 	if parent := context.Cause(ctx); err != nil && errors.Is(err, context.DeadlineExceeded) && parent != nil {
-		return result.Lane{Unjudged: fmt.Sprintf("the session was not driven to its end within %s", f.o.SessionTime)}, nil
+		return result.Lane{Unjudged: fmt.Sprintf("the session was not driven to its end within %s", f.o.SessionTime)}, records, nil
 	}
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
-			return result.Lane{}, err
+			return result.Lane{}, nil, err
 		}
-		return result.Lane{Unjudged: err.Error()}, nil
-	}
-	var records []eventlog.Record
-	for r, err := range d.log.Read(context.WithoutCancel(ctx), d.id, 0, 0) {
-		if err != nil {
-			return result.Lane{}, err
-		}
-		records = append(records, r)
+		return result.Lane{Unjudged: err.Error()}, records, nil
 	}
 	read := lane.Read(d.id, records, f.known)
 	l := read.Lane
 	l.Latency, l.Cost = f.latency, f.cost
-	return l, nil
+	return l, records, nil
 }
 
 // driver drives one session.

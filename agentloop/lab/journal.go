@@ -1,111 +1,320 @@
 package lab
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
+	"strings"
 	"sync"
+	"time"
+	"unicode/utf8"
 
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/projector"
 )
 
-// journal keeps the lanes of sessions in a file, so that a lab that dies does not drive them again.
-// The file is lines of JSON: the state that the lanes depend on, then one entry a line. A last line
-// that is cut is dropped.
+// The agent types of a lab's own sessions.
+const (
+	// AgentType is that of a lab. docs/reference/lab.md#a-labs-sessions describes its records.
+	AgentType = "lab"
+	// LabelsType is that of people's labels of the sessions of a cohort.
+	LabelsType = "lab-labels"
+)
+
+const (
+	begunEvent  = "lab-begun"
+	lanesEvent  = "lab-lanes"
+	resultEvent = "lab-result"
+	// results labels the records that a table of the sessions needs; lanes have their session's id.
+	results = "results"
+	// pieceBytes bounds the pieces in which a session's lanes are stored.
+	pieceBytes = 256 << 10
+	idDigits   = 12
+)
+
+// journal keeps what a lab has done in a session of a log, so that a lab that dies continues, and
+// people can look at it. Without a log it keeps nothing.
 type journal struct {
-	file string
+	log  eventlog.Log
+	id   string
 	mu   sync.Mutex
-	out  *os.File
+	head uint64
 	done map[string]entry
 }
 
+// entry is what is kept of a session.
 type entry struct {
-	Session result.Session `json:"lanes"`
-	Seconds float64        `json:"seconds"`
+	result.Session
+	Seconds float64 `json:"seconds"`
 }
 
-type journalHead struct {
-	State string `json:"state"`
+// begun is the data of the first record. All data say that folds need not keep them.
+type begun struct {
+	Transient bool   `json:"transient"`
+	Name      string `json:"name"`
+	Hash      string `json:"hash"` // of the cohort
+	Sessions  int    `json:"sessions"`
+	Baseline  string `json:"baseline"` // recorded, driven
+	State     string `json:"state"`
 }
 
-func openJournal(file, state string) (*journal, error) {
-	j := &journal{file: file, done: map[string]entry{}}
-	if file == "" {
+// piece is a part of an entry's JSON.
+type piece struct {
+	Transient bool   `json:"transient"`
+	Session   string `json:"session"`
+	Part      int    `json:"part"` // from 1
+	Parts     int    `json:"parts"`
+	Text      string `json:"text"`
+}
+
+// judged is a session's result.
+type judged struct {
+	Transient bool              `json:"transient"`
+	Result    result.Comparison `json:"result"`
+	Stored    *stored           `json:"stored,omitempty"`
+}
+
+// stored are the ids of lanes that are sessions of the log, one for each repeat; "" for one that is
+// none.
+type stored struct {
+	Baseline  []string `json:"baseline,omitempty"`
+	Candidate []string `json:"candidate"`
+}
+
+// openJournal continues the lab of this state that has not ended, or begins one.
+func openJournal(ctx context.Context, o *Options) (*journal, error) {
+	j := &journal{log: o.Log, done: map[string]entry{}}
+	if j.log == nil {
 		return j, nil
 	}
-	text, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	whole := 0 // bytes of the file that are kept
-	var head journalHead
-	if line, rest, ok := bytes.Cut(text, []byte("\n")); ok && json.Unmarshal(line, &head) == nil && head.State == state {
-		whole = len(line) + 1
-		for len(rest) > 0 {
-			var e entry
-			line, after, ok := bytes.Cut(rest, []byte("\n"))
-			if !ok || json.Unmarshal(line, &e) != nil {
-				break
-			}
-			j.done[e.Session.ID], rest = e, after
-			whole += len(line) + 1
+	state := result.HashOf([]byte(o.State))
+	for n := 1; ; n++ {
+		j.id = fmt.Sprintf("lab-%s-%d", state[:idDigits], n)
+		ended, err := j.read(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("the lab's session %s: %w", j.id, err)
+		}
+		if !ended {
+			break
 		}
 	}
-	if j.out, err = os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if j.head > 0 {
+		return j, nil
+	}
+	first := begun{Transient: true, Name: o.Name, Hash: o.Cohort.Header.Hash, Sessions: len(o.Cohort.Sessions), Baseline: "recorded", State: state}
+	if len(o.Baseline) > 0 {
+		first.Baseline = "driven"
+	}
+	e, err := j.event(begunEvent, results, first)
+	if err != nil {
 		return nil, err
 	}
-	if err = j.out.Truncate(int64(whole)); err == nil {
-		_, err = j.out.Seek(int64(whole), 0)
+	return j, j.append(ctx, e)
+}
+
+// read reads what the session has, and reports whether it has ended.
+func (j *journal) read(ctx context.Context) (ended bool, err error) {
+	j.head, j.done = 0, map[string]entry{}
+	var text strings.Builder // of an entry whose pieces follow each other
+	for r, err := range j.log.Read(ctx, j.id, 0, 0) {
+		if errors.Is(err, eventlog.ErrSessionNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		j.head = r.Sequence
+		d := projector.Decode(r)
+		if _, is := d.Fact.(*fact.StreamEnd); is {
+			return true, nil
+		}
+		var p piece
+		c, is := d.Chunk.(*eventlog.CustomEvent)
+		if !is || c.EventName != lanesEvent {
+			continue
+		}
+		if err := json.Unmarshal(c.Data, &p); err != nil {
+			return false, err
+		}
+		if text.WriteString(p.Text); p.Part < p.Parts {
+			continue
+		}
+		var e entry
+		if err := json.Unmarshal([]byte(text.String()), &e); err != nil {
+			return false, err
+		}
+		j.done[e.ID] = e
+		text.Reset()
 	}
-	if err == nil && whole == 0 {
-		err = j.write(journalHead{state})
-	}
-	if err != nil {
-		j.out.Close()
-		return nil, fmt.Errorf("the lab's journal %s: %w", file, err)
-	}
-	return j, nil
+	return false, nil
 }
 
 func (j *journal) get(session string) (entry, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	e, ok := j.done[session]
+	e, ok := j.done[session] // nobody writes to it once it is read
 	return e, ok
 }
 
-func (j *journal) put(e entry) error {
-	if j.out == nil {
+// put keeps a session's lanes and result, all or nothing.
+func (j *journal) put(ctx context.Context, e entry, c result.Comparison, s *stored) error {
+	if j.log == nil {
 		return nil
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.write(e)
-}
-
-func (j *journal) write(v any) error {
-	line, err := eventlog.Marshal(v)
+	text, err := eventlog.Marshal(e)
 	if err != nil {
 		return err
 	}
-	w := bufio.NewWriterSize(j.out, len(line)+1)
-	_, _ = w.Write(line) // Flush has the error
-	_ = w.WriteByte('\n')
-	return w.Flush()
+	var entries []eventlog.Entry
+	pieces := inPieces(string(text))
+	for i, p := range pieces {
+		of, err := j.event(lanesEvent, e.ID, piece{Transient: true, Session: e.ID, Part: i + 1, Parts: len(pieces), Text: p})
+		if err != nil {
+			return err
+		}
+		entries = append(entries, of)
+	}
+	row, err := j.event(resultEvent, results, judged{Transient: true, Result: c, Stored: s})
+	if err != nil {
+		return err
+	}
+	return j.append(ctx, append(entries, row)...)
 }
 
-// close removes the file of a lab that has ended.
-func (j *journal) close(ended bool) error {
-	if j.out == nil {
-		return nil
+// inPieces cuts a text between characters.
+func inPieces(text string) (pieces []string) {
+	for len(text) > pieceBytes {
+		end := pieceBytes
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		pieces, text = append(pieces, text[:end]), text[end:]
 	}
-	err := j.out.Close()
-	if ended {
-		err = errors.Join(err, os.Remove(j.file))
+	return append(pieces, text)
+}
+
+func (j *journal) event(name, call string, data any) (eventlog.Entry, error) {
+	raw, err := eventlog.Marshal(data)
+	if err != nil {
+		return eventlog.Entry{}, err
+	}
+	base := eventlog.Base{AgentID: j.id, AgentType: AgentType, Timestamp: time.Now().UnixMilli()}
+	return eventlog.NewChunk(&eventlog.CustomEvent{EventName: name, Data: raw, Base: base}, eventlog.Labels{Call: call})
+}
+
+func (j *journal) append(ctx context.Context, entries ...eventlog.Entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last, err := eventlog.Update(ctx, j.log, j.id, eventlog.UpdateOptions{
+		Head: j.head, Current: true,
+		CatchUp: func(context.Context) (uint64, error) {
+			return 0, fmt.Errorf("the lab's session %s: another process runs this lab", j.id)
+		},
+	}, func(uint64) ([]eventlog.Entry, error) { return entries, nil })
+	if err == nil {
+		j.head = last
 	}
 	return err
+}
+
+// end ends the session with the report; the sessions' results are records of their own.
+func (j *journal) end(ctx context.Context, r *result.Report) error {
+	if j.log == nil {
+		return nil
+	}
+	short := *r
+	short.Results = nil
+	output, err := eventlog.Marshal(short)
+	if err != nil {
+		return err
+	}
+	e, err := eventlog.NewFact(j.id, &fact.StreamEnd{StreamID: j.id, Timestamp: time.Now().UnixMilli(), FinalOutput: output}, eventlog.Labels{})
+	if err != nil {
+		return err
+	}
+	return j.append(ctx, e)
+}
+
+// labels are people's, of the sessions of the cohort.
+func (j *journal) labels(ctx context.Context, cohort string) (map[string]bool, error) {
+	if j.log == nil {
+		return map[string]bool{}, nil
+	}
+	tree := new(projector.Tree)
+	for r, err := range j.log.Read(ctx, LabelsID(cohort), 0, 0) {
+		if errors.Is(err, eventlog.ErrSessionNotFound) {
+			return map[string]bool{}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		projector.Apply(tree, r)
+	}
+	return Labels(tree.CustomState.Bytes())
+}
+
+// LabelsID is the id of the session with people's labels of the sessions of a cohort, by its hash.
+func LabelsID(hash string) string { return LabelsType + "-" + hash[:min(idDigits, len(hash))] }
+
+// Labels are those in the custom state of such a session: whether a recorded session is good.
+func Labels(state json.RawMessage) (map[string]bool, error) {
+	var said map[string]json.RawMessage
+	if err := json.Unmarshal(state, &said); err != nil {
+		return nil, err
+	}
+	labels := map[string]bool{}
+	for session, label := range said {
+		if text := string(label); text == "true" || text == "false" {
+			labels[session] = text == "true"
+		}
+	}
+	return labels, nil
+}
+
+// Forget erases the oldest labs of a log, with their lanes, that are more than keep. Labels and
+// recorded sessions stay.
+func Forget(ctx context.Context, log eventlog.Log, keep int) error {
+	type known struct {
+		id       string
+		begun    time.Time
+		sessions []string
+	}
+	labs := map[string]*known{}
+	for id, err := range log.Sessions(ctx) {
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(id, "lab-") || strings.HasPrefix(id, LabelsType) {
+			continue
+		}
+		name, _, _ := strings.Cut(id, ".")
+		k := labs[name]
+		if k == nil {
+			k = &known{id: name}
+			labs[name] = k
+		}
+		k.sessions = append(k.sessions, id)
+	}
+	var all []*known
+	for _, k := range labs {
+		for r, err := range log.Read(ctx, k.id, 0, 0) {
+			if err == nil {
+				k.begun = r.Time
+			}
+			break
+		}
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b *known) int { return cmp.Or(b.begun.Compare(a.begun), strings.Compare(a.id, b.id)) })
+	for _, k := range all[min(keep, len(all)):] {
+		for _, id := range k.sessions {
+			if _, err := log.Erase(ctx, id); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+				return err
+			}
+		}
+	}
+	return nil
 }

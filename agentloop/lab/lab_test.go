@@ -3,10 +3,11 @@ package lab_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,11 @@ import (
 	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
+	"github.com/helixd/helixd/projector"
 )
 
 // tried are the agents, whose world is only reached if the lab lets them.
@@ -58,7 +63,7 @@ func TestALabThatDiesContinues(t *testing.T) {
 	require.Len(t, whole.Unjudged, 8, "the desk's sessions")
 	require.Contains(t, whole.Unjudged[0].Why, "prompt")
 	for _, at := range []int{1, 7, 19} {
-		o.Journal = filepath.Join(t.TempDir(), "journal")
+		o.Log = memory.New()
 		ctx, die := context.WithCancel(t.Context())
 		o.Progress = func(done, sessions int) {
 			require.Equal(t, 20, sessions)
@@ -68,11 +73,6 @@ func TestALabThatDiesContinues(t *testing.T) {
 		}
 		_, err := lab.Run(ctx, o)
 		require.ErrorIs(t, err, context.Canceled)
-		f, err := os.OpenFile(o.Journal, os.O_APPEND|os.O_WRONLY, 0)
-		require.NoError(t, err)
-		_, err = f.WriteString(`{"lanes":{"session":"s-0001","agent`) // a line that was being written
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
 
 		first := 0
 		o.Progress = func(done, _ int) { first = max(first, done) }
@@ -80,13 +80,131 @@ func TestALabThatDiesContinues(t *testing.T) {
 		require.Equal(t, 20, first)
 		whole.Seconds, again.Seconds = 0, 0
 		require.Equal(t, text(t, whole), text(t, again))
-		require.NoFileExists(t, o.Journal)
+		require.Len(t, labsOf(t, o.Log), 1)
 
-		require.NoError(t, os.WriteFile(o.Journal, []byte(`{"state":"other"}`+"\n"+`{"lanes":{"session":"s-0001"}}`+"\n"), 0o600))
 		again = run(t, o)
 		again.Seconds = 0
-		require.Equal(t, text(t, whole), text(t, again), "a journal of another lab is not used")
+		require.Equal(t, text(t, whole), text(t, again), "a lab that has ended is not continued")
+		o.State = "2"
+		again = run(t, o)
+		again.Seconds, o.State = 0, "1"
+		require.Equal(t, text(t, whole), text(t, again), "nor is another one")
+		require.Len(t, labsOf(t, o.Log), 3)
 	}
+}
+
+// labsOf are the labs in a log.
+func labsOf(t *testing.T, log eventlog.Log) (labs []string) {
+	t.Helper()
+	for id, err := range log.Sessions(t.Context()) {
+		require.NoError(t, err)
+		if strings.HasPrefix(id, "lab-") && !strings.Contains(id, ".") {
+			labs = append(labs, id)
+		}
+	}
+	return labs
+}
+
+// folded is the state of a session.
+func folded(t *testing.T, log eventlog.Log, id string) *projector.Tree {
+	t.Helper()
+	tree := new(projector.Tree)
+	for r, err := range log.Read(t.Context(), id, 0, 0) {
+		require.NoError(t, err)
+		projector.Apply(tree, r)
+	}
+	return tree
+}
+
+// A lab is a session of the log, and so are the lanes that differ: as they were driven, with their
+// sub-agents.
+func TestALabIsInTheLog(t *testing.T) {
+	c := recordAll(t, 20)
+	candidate, script := changedAgents(&world{})
+	candidate[4].MaxSteps = 2 // the looper's
+	o := lab.Options{Name: "c", Cohort: c, Candidate: candidate, Baseline: tried(&world{}), Script: script, Log: memory.New()}
+	r := run(t, o)
+	require.NotEmpty(t, r.Regressions)
+	id := labsOf(t, o.Log)[0]
+	tree := folded(t, o.Log, id)
+	require.Equal(t, lab.AgentType, tree.AgentType)
+	require.Equal(t, projector.SessionCompleted, tree.Status)
+	var report result.Report
+	require.NoError(t, json.Unmarshal(tree.Output, &report))
+	require.Equal(t, r.Regressions, report.Regressions)
+	require.Empty(t, report.Results)
+
+	rows := 0
+	for record, err := range o.Log.Read(t.Context(), id, 0, 0) {
+		require.NoError(t, err)
+		chunk, err := record.Chunk()
+		event, is := chunk.(*eventlog.CustomEvent)
+		if err != nil || !is || event.EventName != "lab-result" {
+			continue
+		}
+		require.Equal(t, "results", record.Call)
+		var row struct {
+			Result result.Comparison
+			Stored *struct{ Baseline, Candidate []string }
+		}
+		require.NoError(t, json.Unmarshal(event.Data, &row))
+		rows++
+		require.Equal(t, row.Result.Verdict == result.Same, row.Stored == nil)
+		if row.Stored == nil {
+			continue
+		}
+		require.Len(t, row.Stored.Baseline, 1)
+		observed, driven := folded(t, o.Log, row.Result.Session), folded(t, o.Log, row.Stored.Candidate[0])
+		require.Equal(t, observed.Messages[0].Content, driven.Messages[0].Content)
+		if outcome := row.Result.Candidate.Outcome; outcome == "completed" || outcome == "failed" {
+			require.EqualValues(t, outcome, driven.Status)
+		}
+		for _, s := range driven.Sessions() {
+			require.True(t, strings.HasPrefix(s.SessionID, row.Stored.Candidate[0]), s.SessionID)
+		}
+	}
+	require.Equal(t, 20, rows)
+
+	require.NoError(t, lab.Forget(t.Context(), o.Log, 1))
+	require.Len(t, labsOf(t, o.Log), 1)
+	require.NoError(t, lab.Forget(t.Context(), o.Log, 0))
+	for s, err := range o.Log.Sessions(t.Context()) {
+		require.NoError(t, err)
+		require.False(t, strings.HasPrefix(s, "lab-"), s)
+	}
+}
+
+// passes is a judge that passes every lane.
+type passes struct{}
+
+func (passes) Lane(context.Context, result.Lane) (result.Judgement, fact.TokenUsage, error) {
+	return result.Judgement{Pass: true}, fact.TokenUsage{}, nil
+}
+func (passes) Report() *result.JudgeReport { return &result.JudgeReport{Model: "m"} }
+
+// Labels that people give in the debugger count as those of lab.yaml, which win.
+func TestLabelsInTheLog(t *testing.T) {
+	c := recordAll(t, 5)
+	require.NoError(t, c.Write(io.Discard)) // it has a hash then
+	o := lab.Options{Cohort: c, Candidate: tried(&world{}), Log: memory.New(), Judge: passes{}, Labels: map[string]bool{"s-0001": true}}
+	id := lab.LabelsType + "-" + c.Header.Hash[:12]
+	for _, s := range []string{"s-0001", "s-0002"} {
+		patch := &eventlog.StatePatch{
+			Patches: []eventlog.PatchOp{{Op: "add", Path: "/" + s, Value: json.RawMessage("false")}},
+			Base:    eventlog.Base{AgentID: id, AgentType: lab.LabelsType, Timestamp: 1},
+		}
+		e, err := eventlog.NewChunk(patch, eventlog.Labels{})
+		require.NoError(t, err)
+		head, err := o.Log.Head(t.Context(), id)
+		if !errors.Is(err, eventlog.ErrSessionNotFound) {
+			require.NoError(t, err)
+		}
+		_, err = eventlog.AppendOnce(t.Context(), o.Log, id, s, head, []eventlog.Entry{e})
+		require.NoError(t, err)
+	}
+	agreement := run(t, o).Judge.Agreement
+	require.Equal(t, 2, agreement.Rated)
+	require.InDelta(t, 0.5, agreement.Share, 1e-9)
 }
 
 func text(t *testing.T, r *result.Report) string {

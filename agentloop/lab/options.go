@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -46,10 +47,12 @@ type Options struct {
 	Budget Budget
 	// Prices are what models' tokens cost, by the model's name.
 	Prices map[string]readmodel.Price
-	// Journal is a file in which results are kept until the lab has ended, so that a lab that dies
-	// continues. State names everything that the results depend on; a journal of another state is
-	// not used. Empty: nothing is kept.
-	Journal, State string
+	// Log keeps the lab as a session, and the lanes that differ as sessions beside it, so that a lab
+	// that dies continues and people can look at it; nil: nothing is kept. People's labels are read
+	// from it, too. State names everything that the results depend on: a lab of another state is
+	// another one.
+	Log   eventlog.Log
+	State string
 	// Progress, if set, is called after each session.
 	Progress func(done, sessions int)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd"
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/lab"
 	"github.com/helixd/helixd/agentloop/lab/result"
@@ -116,8 +117,11 @@ func TestPlantedRegressionsAreFound(t *testing.T) {
 	c := recordThose(t, 500, func(n int) bool { return whole || isPlanted[n] || n%7 == 0 })
 	lived := &world{}
 	candidate, script := changedAgents(lived)
+	node, err := helixd.Open(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(node.Close)
 	began := time.Now()
-	r, err := lab.Run(t.Context(), lab.Options{Name: "planted", Cohort: c, Candidate: candidate, Script: script})
+	r, err := lab.Run(t.Context(), lab.Options{Name: "planted", Cohort: c, Candidate: candidate, Script: script, Log: node.Log})
 	require.NoError(t, err)
 	t.Logf("judged %d sessions with %d records in %s", r.Judged, c.Header.Records, time.Since(began))
 	require.Less(t, time.Since(began), time.Minute)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/agentloop/lab/lane"
 	"github.com/helixd/helixd/agentloop/lab/result"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -36,15 +39,21 @@ func Run(ctx context.Context, options Options) (*result.Report, error) {
 		}
 		loop.Stop()
 	}
-	j, err := openJournal(o.Journal, o.State)
+	j, err := openJournal(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	l := &laboratory{o: o, journal: j, spent: &spent{began: time.Now()}}
-	if err := l.all(ctx); err != nil {
-		return nil, errors.Join(err, j.close(false))
+	if l.labels, err = j.labels(ctx, o.Cohort.Header.Hash); err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
 	}
-	return l.report(), j.close(true)
+	maps.Copy(l.labels, o.Labels)
+	if err := l.all(ctx); err != nil {
+		return nil, err
+	}
+	report := l.report()
+	report.Lab = j.id
+	return report, j.end(ctx, report)
 }
 
 // laboratory is a lab that runs.
@@ -52,6 +61,7 @@ type laboratory struct {
 	o       *Options
 	journal *journal
 	spent   *spent
+	labels  map[string]bool
 
 	mu      sync.Mutex
 	results []result.Comparison
@@ -63,12 +73,12 @@ type laboratory struct {
 func (l *laboratory) all(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	work := make(chan *cohort.Session)
+	work := make(chan int)
 	var workers sync.WaitGroup
 	for range l.o.Parallel {
 		workers.Go(func() {
-			for s := range work {
-				if err := l.one(ctx, s); err != nil {
+			for n := range work {
+				if err := l.one(ctx, n); err != nil {
 					l.mu.Lock()
 					l.failed = cmp.Or(l.failed, err)
 					l.mu.Unlock()
@@ -77,9 +87,9 @@ func (l *laboratory) all(ctx context.Context) error {
 			}
 		})
 	}
-	for i := range l.o.Cohort.Sessions {
+	for n := range l.o.Cohort.Sessions {
 		select {
-		case work <- &l.o.Cohort.Sessions[i]:
+		case work <- n:
 		case <-ctx.Done():
 		}
 	}
@@ -88,21 +98,32 @@ func (l *laboratory) all(ctx context.Context) error {
 	return cmp.Or(l.failed, context.Cause(ctx))
 }
 
-// one judges a session, unless the journal has its lanes.
-func (l *laboratory) one(ctx context.Context, s *cohort.Session) error {
+// one judges the session of a number, unless the journal has its lanes.
+func (l *laboratory) one(ctx context.Context, n int) error {
+	s := &l.o.Cohort.Sessions[n]
 	kept, ok := l.journal.get(s.ID)
+	var driven driven
 	if !ok {
 		began := time.Now()
-		lanes, err := l.lanes(ctx, s)
+		lanes, err := l.lanes(ctx, s, &driven)
 		if err != nil {
 			return err
 		}
 		kept = entry{Session: lanes, Seconds: time.Since(began).Seconds()}
-		if err := l.journal.put(kept); err != nil {
+	}
+	compared := l.o.Rules.Compare(kept.Session)
+	if !ok {
+		var of *stored
+		if compared.Verdict != result.Same {
+			var err error
+			if of, err = l.journal.store(ctx, s, n, driven); err != nil {
+				return fmt.Errorf("storing the lanes of session %s: %w", s.ID, err)
+			}
+		}
+		if err := l.journal.put(ctx, kept, compared, of); err != nil {
 			return err
 		}
 	}
-	compared := l.o.Rules.Compare(kept.Session)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ok {
@@ -114,8 +135,11 @@ func (l *laboratory) one(ctx context.Context, s *cohort.Session) error {
 	return nil
 }
 
+// driven are the records of the lanes of a session, one list for each repeat.
+type driven struct{ baseline, candidate [][]eventlog.Record }
+
 // lanes drives the baseline and the candidate.
-func (l *laboratory) lanes(ctx context.Context, s *cohort.Session) (result.Session, error) {
+func (l *laboratory) lanes(ctx context.Context, s *cohort.Session, d *driven) (result.Session, error) {
 	recorded := lane.Read(s.ID, s.Log, nil)
 	out := result.Session{ID: s.ID, Agent: recorded.Created.AgentType, Observed: recorded.Lane}
 	out.Observed.Prefix = result.Prefix(out.Observed.Decisions, len(out.Observed.Decisions))
@@ -135,23 +159,23 @@ func (l *laboratory) lanes(ctx context.Context, s *cohort.Session) (result.Sessi
 		out.Baseline, out.Candidate = []result.Lane{out.Observed}, []result.Lane{{Unjudged: why}}
 		return out, nil
 	}
-	prior, err := l.baseline(ctx, recorded, &out)
+	prior, err := l.baseline(ctx, recorded, &out, d)
 	if err != nil {
 		return out, err
 	}
 	for range l.o.Repeat {
-		driven, err := newFrozen(l.o, recorded, prior, l.spent).drive(ctx, l.o.Candidate)
+		driven, records, err := newFrozen(l.o, recorded, prior, l.spent).drive(ctx, l.o.Candidate)
 		if err != nil {
 			return out, err
 		}
 		lane.Align(&out.Observed, &driven)
-		out.Candidate = append(out.Candidate, driven)
+		out.Candidate, d.candidate = append(out.Candidate, driven), append(d.candidate, records)
 	}
 	return out, l.judge(ctx, &out)
 }
 
 // baseline drives the baseline, if there is one that can be driven.
-func (l *laboratory) baseline(ctx context.Context, recorded *lane.Recording, out *result.Session) (*frozen, error) {
+func (l *laboratory) baseline(ctx context.Context, recorded *lane.Recording, out *result.Session, d *driven) (*frozen, error) {
 	if len(l.o.Baseline) == 0 {
 		out.Baseline = []result.Lane{out.Observed}
 		return nil, nil
@@ -160,7 +184,7 @@ func (l *laboratory) baseline(ctx context.Context, recorded *lane.Recording, out
 	for n := range l.o.Repeat {
 		f := newFrozen(l.o, recorded, nil, l.spent)
 		f.live = l.o.Live && n > 0 // what the recorded answers repeat says nothing of the model
-		driven, err := f.drive(ctx, l.o.Baseline)
+		driven, records, err := f.drive(ctx, l.o.Baseline)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +195,7 @@ func (l *laboratory) baseline(ctx context.Context, recorded *lane.Recording, out
 		if same := lane.Align(&out.Observed, &driven); !same && driven.Unjudged == "" && !f.live {
 			driven.Unjudged = "it does not repeat what was recorded: is it the configuration that was recorded?"
 		}
-		out.Baseline = append(out.Baseline, driven)
+		out.Baseline, d.baseline = append(out.Baseline, driven), append(d.baseline, records)
 	}
 	return first, nil
 }
@@ -180,7 +204,7 @@ func (l *laboratory) report() *result.Report {
 	o := l.o
 	head := result.Header{
 		Cohort: o.Name, Hash: o.Cohort.Header.Hash, Sessions: len(o.Cohort.Sessions),
-		Cost: l.spent.cost, Tokens: l.spent.tokens, Seconds: time.Since(l.spent.began).Seconds() + l.before, Labels: o.Labels,
+		Cost: l.spent.cost, Tokens: l.spent.tokens, Seconds: time.Since(l.spent.began).Seconds() + l.before, Labels: l.labels,
 	}
 	if o.Judge != nil {
 		head.Judge = o.Judge.Report()

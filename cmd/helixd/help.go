@@ -70,6 +70,7 @@ var examples = map[string][]string{
 	"memories process":  {"helixd memories process"},
 	"lab cohort create": {"helixd lab cohort create week.ndjson --since 168h --limit 500 --seed 1 --redact rules.yaml", "helixd lab cohort create failed.ndjson --backup helixd.backup --status failed"},
 	"lab run":           {"helixd lab run lab.yaml", "helixd lab run lab.yaml --report report.json --junit report.xml --repeat 3"},
+	"lab view":          {"helixd lab view lab.yaml", "helixd lab view lab.yaml --listen 127.0.0.1:9465"},
 	"lab watch":         {"helixd lab watch lab.yaml", "helixd lab watch lab.yaml --listen 127.0.0.1:9464"},
 	"retain":            {"helixd retain --purge-older-than 72h", "helixd retain --drop-older-than 720h"},
 	"backup":            {"helixd backup --out helixd.backup"},

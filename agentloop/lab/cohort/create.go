@@ -82,7 +82,7 @@ func read(ctx context.Context, source Source, f Filter) (s *Session, skipped str
 		return nil, "trimmed", nil
 	}
 	s = &Session{Summary: Summary{ID: source.ID}}
-	look := newLook()
+	look := newLook(f)
 	for r, err := range source.Records(ctx) {
 		if errors.Is(err, eventlog.ErrSessionNotFound) { // it was erased meanwhile
 			return nil, "erased", nil

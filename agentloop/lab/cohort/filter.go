@@ -8,6 +8,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // Filter takes sessions; what is empty takes all.
@@ -24,6 +25,9 @@ type Filter struct {
 	Until time.Time `json:"until,omitzero"`
 	// Tokens is how many tokens the session has used at least, with its sub-agents.
 	Tokens int64 `json:"tokens,omitempty"`
+	// Cost is what the session has cost at least, with its sub-agents, by the prices of models.
+	Cost   float64                    `json:"cost,omitempty"`
+	Prices map[string]readmodel.Price `json:"-"`
 }
 
 func (f Filter) takes(l *look) bool {
@@ -36,7 +40,7 @@ func (f Filter) takes(l *look) bool {
 		(f.Error == "" || l.errors[f.Error]) &&
 		(f.Since.IsZero() || !created.Before(f.Since)) &&
 		(f.Until.IsZero() || created.Before(f.Until)) &&
-		l.tokens >= f.Tokens &&
+		l.tokens >= f.Tokens && l.cost >= f.Cost &&
 		(f.Text == "" || slices.ContainsFunc(l.payloads, func(p []byte) bool { return bytes.Contains(p, []byte(f.Text)) }))
 }
 
@@ -45,10 +49,14 @@ type look struct {
 	tree          projector.Tree
 	tools, errors map[string]bool
 	tokens        int64
+	cost          float64
+	prices        map[string]readmodel.Price
 	payloads      [][]byte
 }
 
-func newLook() *look { return &look{tools: map[string]bool{}, errors: map[string]bool{}} }
+func newLook(f Filter) *look {
+	return &look{tools: map[string]bool{}, errors: map[string]bool{}, prices: f.Prices}
+}
 
 func (l *look) see(r eventlog.Record) {
 	projector.Apply(&l.tree, r)
@@ -63,6 +71,7 @@ func (l *look) see(r eventlog.Record) {
 	switch f := f.(type) {
 	case *fact.ModelTurn:
 		l.tokens += f.Usage.Total
+		l.cost += l.prices[f.Model].Cost(f.Usage)
 	case *fact.ToolResult:
 		l.tools[f.ToolName] = true
 		l.errors[f.ErrorCode] = true

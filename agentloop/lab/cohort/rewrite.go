@@ -4,11 +4,41 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 )
+
+// Named returns the records of a session as those of a session of another id: the ids of its
+// sub-agents begin with it, too.
+func Named(records []eventlog.Record, from, to string) ([]eventlog.Record, error) {
+	name := func(text string) string {
+		rest, ok := strings.CutPrefix(text, from)
+		if ok && (rest == "" || strings.HasPrefix(rest, projector.InfixCall) || strings.HasPrefix(rest, projector.InfixAgent) || strings.HasPrefix(rest, projector.InfixRemote)) {
+			return to + rest
+		}
+		return text
+	}
+	out := make([]eventlog.Record, len(records))
+	for i, r := range records {
+		payload, err := rewrite(nil, r.Payload, func(_ []string, v any) any {
+			if text, is := v.(string); is {
+				return name(text)
+			}
+			return v
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cohort: record %d: %w", r.Sequence, err)
+		}
+		r.Agent = name(r.Agent)
+		r.Entry = eventlog.Entry{Envelope: r.Envelope, Payload: payload}
+		out[i] = r
+	}
+	return out, nil
+}
 
 // rewrite returns JSON with its texts and numbers as value returns them, in their order and without
 // space. The path has the names of the members around a value, after those around raw; value also gets

@@ -18,9 +18,9 @@ func byAgent(l *result.Lane) map[string][]int {
 	return of
 }
 
-// Align gives the decisions of a driven lane the sequences of the observed ones that they repeat,
-// and the lane its prefix. It reports whether the lane repeats all of them and no others, model
-// requests aside.
+// Align gives the decisions of a driven lane the sequences of the observed ones that they repeat, in
+// place of their own, which At has then, and the lane its prefix. It reports whether the lane repeats
+// all of them and no others, model requests aside.
 func Align(observed, driven *result.Lane) (same bool) {
 	there := byAgent(observed)
 	same = true
@@ -28,10 +28,10 @@ func Align(observed, driven *result.Lane) (same bool) {
 		repeats := true
 		for n, at := range places {
 			d := &driven.Decisions[at]
-			d.Sequence = 0
+			d.At, d.Sequence = d.Sequence, 0
 			if n >= len(there[agent]) {
-				repeats, same = false, false
-				break
+				repeats = false
+				continue
 			}
 			o := observed.Decisions[there[agent][n]]
 			if repeats = repeats && (d.Same(o) || d.Kind == result.ModelRequest && o.Kind == result.ModelRequest); repeats {

@@ -63,6 +63,8 @@ type Decision struct {
 	// Sequence is the position in the observed log at which the decision was recorded. In a driven
 	// lane it is that of the observed decision which it repeats, or 0.
 	Sequence uint64 `json:"sequence,omitempty"`
+	// At is the position in the driven lane's own log; 0 in an observed lane.
+	At uint64 `json:"at,omitempty"`
 	// Agent is the path of the agent, as records have it; "" is the session's own.
 	Agent string `json:"agent,omitempty"`
 	Kind  Kind   `json:"kind"`

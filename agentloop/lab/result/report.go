@@ -36,6 +36,8 @@ type Report struct {
 	Judge *JudgeReport `json:"judge,omitempty"`
 	// Results has every session, ordered.
 	Results []Comparison `json:"results"`
+	// Lab is the id of the lab's session; "" if it was not kept.
+	Lab string `json:"-"`
 }
 
 // Difference is where a session's lanes part.

@@ -252,10 +252,11 @@ func (l *Set) setGrowth(ctx context.Context, n int, after uint64, g growth) (seq
 		switch {
 		case lookErr == nil && is == g: // the answer was lost
 			return at, nil
-		case lookErr == nil && at != after, !link.IsInFlight(err), time.Since(began) > link.LeaderPatience:
+		case lookErr == nil && at != after, !link.IsInFlight(err) && !link.IsUnsettled(err), time.Since(began) > link.LeaderPatience:
 			return 0, fmt.Errorf("jetstream: growth: %w", err)
 		}
-		// The server is replicating a message of stillSo, and can't compare meanwhile.
+		// The server is replicating a message of stillSo, and can't compare meanwhile; or a leader
+		// is being elected.
 		if perr := l.Sleep(ctx, link.MinRefusedPause); perr != nil {
 			return 0, perr
 		}

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/lab/cohort"
+	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/projector"
@@ -25,18 +27,20 @@ type createCmd struct {
 	Backup string `help:"Read the sessions from this backup, in place of a daemon." type:"path"`
 	JSON   bool   `help:"Print JSON."`
 
-	Agent     string `help:"Only sessions of this agent type." aliases:"agent-type"`
-	Status    string `help:"Only sessions of this status: active, paused, interrupted, completed or failed."`
-	Since     string `help:"Only sessions created since then: a day (UTC) such as 2026-01-31, a time of RFC 3339, or how long ago, such as 168h."`
-	Tag       string `help:"Only sessions with this tag."`
-	User      string `help:"Only sessions of this user."`
-	Tool      string `help:"Only sessions in which this tool was called."`
-	Error     string `help:"Only sessions in which a run or a call failed with this code."`
-	Text      string `help:"Only sessions in which a record contains this text."`
-	MinTokens int64  `help:"Only sessions that used at least so many tokens."`
-	Limit     int    `help:"At most so many sessions; 0: all."`
-	Seed      uint64 `help:"Chooses which sessions are taken if more match than the limit."`
-	Redact    string `help:"Rules, in YAML, for what to replace by placeholders." type:"path"`
+	Agent     string  `help:"Only sessions of this agent type." aliases:"agent-type"`
+	Status    string  `help:"Only sessions of this status: active, paused, interrupted, completed or failed."`
+	Since     string  `help:"Only sessions created since then: a day (UTC) such as 2026-01-31, a time of RFC 3339, or how long ago, such as 168h."`
+	Tag       string  `help:"Only sessions with this tag."`
+	User      string  `help:"Only sessions of this user."`
+	Tool      string  `help:"Only sessions in which this tool was called."`
+	Error     string  `help:"Only sessions in which a run or a call failed with this code."`
+	Text      string  `help:"Only sessions in which a record contains this text."`
+	MinTokens int64   `help:"Only sessions that used at least so many tokens."`
+	MinCost   float64 `help:"Only sessions that cost at least so much, by the prices in the file of --prices."`
+	Prices    string  `help:"A helix.yaml with the prices of models." type:"path" placeholder:"helix.yaml"`
+	Limit     int     `help:"At most so many sessions; 0: all."`
+	Seed      uint64  `help:"Chooses which sessions are taken if more match than the limit."`
+	Redact    string  `help:"Rules, in YAML, for what to replace by placeholders." type:"path"`
 }
 
 // Run reads the sessions, redacts them and writes the file.
@@ -44,6 +48,13 @@ func (c createCmd) Run(p *flags.Process) error {
 	o, err := c.options(time.Now())
 	if err != nil {
 		return flags.Misused(err)
+	}
+	if c.Prices != "" {
+		priced, err := config.Load(c.Prices, withoutSecrets)
+		if err != nil {
+			return err
+		}
+		o.Filter.Prices = settings.Prices(priced.Prices)
 	}
 	if c.Redact != "" {
 		text, err := os.ReadFile(c.Redact)
@@ -80,10 +91,15 @@ func (c createCmd) Run(p *flags.Process) error {
 
 func (c createCmd) options(now time.Time) (o cohort.Options, err error) {
 	o = cohort.Options{Limit: c.Limit, Seed: c.Seed, Filter: cohort.Filter{
-		Agent: c.Agent, Status: projector.SessionStatus(c.Status), Tag: c.Tag, User: c.User, Tool: c.Tool, Error: c.Error, Text: c.Text, Tokens: c.MinTokens,
+		Agent: c.Agent, Status: projector.SessionStatus(c.Status), Tag: c.Tag, User: c.User, Tool: c.Tool, Error: c.Error, Text: c.Text, Tokens: c.MinTokens, Cost: c.MinCost,
 	}}
-	if c.Limit < 0 {
+	switch {
+	case c.Limit < 0:
 		return o, errors.New("--limit must not be negative")
+	case !(c.MinCost >= 0):
+		return o, errors.New("--min-cost must not be negative")
+	case (c.MinCost > 0) != (c.Prices != ""):
+		return o, errors.New("--min-cost needs --prices, a helix.yaml with prices, and the other way round")
 	}
 	if c.Since == "" {
 		return o, nil

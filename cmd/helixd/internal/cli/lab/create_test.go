@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -23,7 +24,7 @@ import (
 
 func clerk() agentloop.Agent {
 	return agentloop.Agent{
-		Name: "clerk", Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{{Name: "look"}}}, {Text: "Done."}}, nil),
+		Name: "clerk", Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{{Name: "look"}}}, {Text: "Done.", Usage: fact.TokenUsage{Prompt: 1000, Completion: 100}}}, nil),
 		Tools: []agentloop.Tool{{Name: "look", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) { return 1, nil }}},
 	}
 }
@@ -79,7 +80,16 @@ func TestCohortsOfADaemonAndOfABackup(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 4, "no temporary file stays")
 
-	for _, flag := range [][]string{{"--since", "soon"}, {"--limit", "-1"}} {
+	prices := filepath.Join(dir, "prices.yaml")
+	require.NoError(t, os.WriteFile(prices, []byte("prices: {scripted: {input: 2, output: 10}}\n"), 0o600))
+	costly := func(least string) error {
+		_, err := run("", "lab", "cohort", "create", filepath.Join(dir, "costly.ndjson"), "--min-cost", least, "--prices", prices)
+		return err
+	}
+	require.NoError(t, costly("0.003"))
+	require.ErrorContains(t, costly("0.0031"), "no session")
+
+	for _, flag := range [][]string{{"--since", "soon"}, {"--limit", "-1"}, {"--min-cost", "1"}, {"--min-cost", "-1", "--prices", prices}, {"--prices", prices}} {
 		_, err = run("", append([]string{"lab", "cohort", "create", file}, flag...)...)
 		require.Error(t, err)
 	}

@@ -9,6 +9,7 @@ type Commands struct {
 type labCommands struct {
 	Cohort cohortCommands `cmd:"" group:"lab" help:"Files of recorded sessions."`
 	Run    runCmd         `cmd:"" group:"lab" help:"Try changed agents on a cohort; exit code 1 if there are regressions, 2 if it could not judge."`
+	View   viewCmd        `cmd:"" group:"lab" help:"Look at the labs that were run here, in the debugger."`
 	Watch  watchCmd       `cmd:"" group:"lab" help:"Run a lab again whenever one of its files changes, and show the results as metrics."`
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,7 @@ import (
 )
 
 // drive runs the lab.
-func drive(ctx context.Context, _ *flags.Process, c runCmd, f *file, progress func(done, total int)) (*result.Report, error) {
+func drive(ctx context.Context, p *flags.Process, c runCmd, f *file, progress func(done, total int)) (*result.Report, error) {
 	recording, err := open(f.Cohort)
 	if err != nil {
 		return nil, err
@@ -83,19 +84,33 @@ func drive(ctx context.Context, _ *flags.Process, c runCmd, f *file, progress fu
 	}
 	state.Write(described)
 	o.State = hex.EncodeToString(state.Sum(nil))
-	dir := c.Dir
-	if dir == "" {
-		dir = filepath.Join(filepath.Dir(c.File), ".lab")
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir := folderOf(c.File, c.Dir)
+	log, done, err := openLog(ctx, dir, p.Log)
+	if err != nil {
 		return nil, err
 	}
-	o.Journal = filepath.Join(dir, filepath.Base(c.File)+".ndjson")
+	defer done()
+	if err := lab.Forget(ctx, log, mostLabs-1); err != nil {
+		return nil, err
+	}
+	o.Log = log
+	if c.Server != "" {
+		given, err := c.labels(ctx, recording.Header.Hash)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(given, o.Labels)
+		o.Labels = given
+	}
 	report, err := lab.Run(ctx, o)
 	if err != nil {
 		return nil, agentconfig.AtKey(candidate, err, nil)
 	}
-	_ = os.Remove(dir) // if it is empty
+	if c.Server != "" {
+		if err := c.push(ctx, log, report.Lab); err != nil {
+			return nil, err
+		}
+	}
 	return report, nil
 }
 
@@ -105,13 +120,17 @@ func (f *file) getenv() func(string) (string, bool) {
 	if f.Models == live {
 		return os.LookupEnv
 	}
-	return func(name string) (string, bool) {
-		value, ok := os.LookupEnv(name)
-		if !ok && !strings.HasPrefix(name, "HELIX_") { // those set keys of the configuration
-			return "not-set", true
-		}
-		return value, ok
+	return withoutSecrets
+}
+
+// withoutSecrets looks up environment variables, of which those that a helix.yaml refers to need not be
+// set.
+func withoutSecrets(name string) (string, bool) {
+	value, ok := os.LookupEnv(name)
+	if !ok && !strings.HasPrefix(name, "HELIX_") { // those set keys of the configuration
+		return "not-set", true
 	}
+	return value, ok
 }
 
 func open(name string) (*cohort.Cohort, error) {

@@ -171,7 +171,9 @@ func TestLabRun(t *testing.T) {
 		_, code, _ = try(t, dir, bad)
 		require.Equal(t, 2, code, bad)
 	}
-	require.NoDirExists(t, filepath.Join(dir, ".lab"), "nothing is left of labs that have ended")
+	ignored, err := os.ReadFile(filepath.Join(dir, ".lab", ".gitignore"))
+	require.NoError(t, err)
+	require.Equal(t, "*\n", string(ignored))
 }
 
 // A judge says what it thinks of each lane, and the report how far it agrees with people.
