@@ -73,14 +73,14 @@ type driver struct {
 func (d *driver) all(ctx context.Context) error {
 	created := d.base.Created
 	for i, in := range d.base.Inputs {
-		tree := new(projector.Tree)
+		look := d.begun
 		if i > 0 {
-			var err error
-			if tree, err = d.rest(ctx); err != nil {
-				return err
-			}
+			look = d.rest
 		}
-		var err error
+		tree, err := look(ctx)
+		if err != nil {
+			return err
+		}
 		if tree.Turn != nil {
 			_, err = d.loop.Resume(ctx, engine.ResumeRequest{SessionID: d.id, Mode: fact.ModeWithMessage, Messages: in.Messages, Options: in.Options})
 		} else {
@@ -97,6 +97,22 @@ func (d *driver) all(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// begun returns the state with which the session begins: of a fork, another session's.
+func (d *driver) begun(ctx context.Context) (*projector.Tree, error) {
+	tree := new(projector.Tree)
+	if len(d.base.Begun) == 0 {
+		return tree, nil
+	}
+	_, err := eventlog.Import(ctx, d.log, d.id, each(d.base.Begun), eventlog.ImportOptions{Restore: projector.TranslateRestore})
+	if err != nil {
+		return nil, fmt.Errorf("the beginning of the fork: %w", err)
+	}
+	for _, r := range d.base.Begun {
+		projector.Apply(tree, r)
+	}
+	return tree, nil
 }
 
 // answer gives the calls that wait their recorded answers, until none is left that has one.

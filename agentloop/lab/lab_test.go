@@ -13,9 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/lab"
-	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -292,36 +290,17 @@ func TestUnmatchedCalls(t *testing.T) {
 	}
 }
 
-// Sessions whose inputs can't be given again are not judged, and the report says why.
-func TestSessionsThatCanNotBeDriven(t *testing.T) {
+// A lab without a candidate, or with one that is no agent, does not begin; one that does not have
+// the agent of a session does not judge it.
+func TestCandidatesThatCanNotBeTried(t *testing.T) {
 	c := recordAll(t, 1)
-	log, loop := recordedLoop(t)
-	_, err := loop.Execute(t.Context(), engine.StartRequest{SessionID: "root", AgentType: "looper", Messages: []agentloop.Input{{Content: "Do 0."}}})
-	require.NoError(t, err)
-	h, err := loop.Handle(t.Context(), "root")
-	require.NoError(t, err)
-	_, err = h.Result(t.Context())
-	require.NoError(t, err)
-	_, err = loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "root", Mode: "retry"})
-	require.NoError(t, err)
-	h, err = loop.Handle(t.Context(), "root")
-	require.NoError(t, err)
-	_, err = h.Result(t.Context())
-	require.NoError(t, err)
-	back := sessionOf(t, log, "root")
-	c.Sessions = append(c.Sessions, back)
-	r := run(t, lab.Options{Cohort: c, Candidate: tried(&world{})[:1]})
-	require.Equal(t, []string{"root"}, []string{r.Unjudged[0].Session})
-	require.Contains(t, r.Unjudged[0].Why, "went back")
-	require.Equal(t, 1, r.Judged)
-
-	_, err = lab.Run(t.Context(), lab.Options{Cohort: c})
+	_, err := lab.Run(t.Context(), lab.Options{Cohort: c})
 	require.ErrorContains(t, err, "candidate")
 	bad := tried(&world{})
 	bad[0].Name = "no name"
 	_, err = lab.Run(t.Context(), lab.Options{Cohort: c, Candidate: bad})
 	require.Error(t, err)
-	r = run(t, lab.Options{Cohort: &cohort.Cohort{Sessions: c.Sessions[:1]}, Candidate: tried(&world{})[1:2]})
+	r := run(t, lab.Options{Cohort: c, Candidate: tried(&world{})[1:2]})
 	require.Contains(t, r.Unjudged[0].Why, "no agent desk")
 }
 

@@ -168,6 +168,9 @@ func (l *laboratory) lanes(ctx context.Context, s *cohort.Session, d *driven) (r
 		if err != nil {
 			return out, err
 		}
+		if recorded.Stopped {
+			lane.Cut(&out.Observed, &driven)
+		}
 		lane.Align(&out.Observed, &driven)
 		out.Candidate, d.candidate = append(out.Candidate, driven), append(d.candidate, records)
 	}
@@ -187,6 +190,9 @@ func (l *laboratory) baseline(ctx context.Context, recorded *lane.Recording, out
 		driven, records, err := f.drive(ctx, l.o.Baseline)
 		if err != nil {
 			return nil, err
+		}
+		if recorded.Stopped {
+			lane.Cut(&out.Observed, &driven)
 		}
 		if first == nil {
 			first = f

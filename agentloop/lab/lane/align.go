@@ -45,6 +45,30 @@ func Align(observed, driven *result.Lane) (same bool) {
 	return same && len(there) == 0 && observed.Outcome == driven.Outcome
 }
 
+// Cut ends a driven lane where a person stopped the observed one, if it has decided the same until
+// then.
+func Cut(observed, driven *result.Lane) {
+	there := byAgent(observed)
+	lane := byAgent(driven)
+	for agent, places := range there {
+		if len(lane[agent]) < len(places) {
+			return
+		}
+		for n, at := range places {
+			d, o := driven.Decisions[lane[agent][n]], observed.Decisions[at]
+			if !d.Same(o) && (d.Kind != result.ModelRequest || o.Kind != result.ModelRequest) {
+				return
+			}
+		}
+	}
+	seen := map[string]int{}
+	driven.Decisions = slices.DeleteFunc(driven.Decisions, func(d result.Decision) bool {
+		seen[d.Agent]++
+		return seen[d.Agent] > len(there[d.Agent])
+	})
+	driven.Unjudged, driven.Outcome, driven.Error, driven.Output = "", observed.Outcome, observed.Error, observed.Output
+}
+
 // Complete gives the observed model requests what a baseline that repeats them knows of them: the
 // records have no prompt and no tools.
 func Complete(observed *result.Lane, baseline result.Lane) {

@@ -23,15 +23,15 @@ func (r *reader) finish() {
 	if len(r.refused) > 0 {
 		l.Unjudged = slices.Min(r.refused)
 	}
+	if len(r.rec.Inputs) == 0 {
+		r.unfit("the session has no message of a user")
+	}
 	root := &r.tree.Session
 	if run := root.CurrentRun(); run == nil || root.Running() {
 		r.unfit("the session is still running")
 	}
 	switch {
 	case l.Unjudged != "":
-	case root.Status == projector.SessionInterrupted:
-		r.unfit("the session was interrupted")
-		l.Outcome = string(root.Status)
 	case root.Suspended():
 		l.Outcome = string(projector.SessionPaused)
 	default:
@@ -46,9 +46,6 @@ func (r *reader) finish() {
 		if json.Unmarshal(root.Output, &text) == nil {
 			l.Output = text
 		}
-	}
-	if len(r.rec.Inputs) == 0 {
-		r.unfit("the session has no message of a user")
 	}
 }
 

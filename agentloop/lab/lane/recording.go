@@ -20,8 +20,12 @@ type Recording struct {
 	ID      string
 	Lane    result.Lane
 	Created fact.SessionCreated // of the root
-	Inputs  []Input             // in their order
-	Found   []Found             // the recorded answers, in their order
+	// Begun are the records of a fork before its first input: its first state is not made of inputs.
+	Begun  []eventlog.Record
+	Inputs []Input // in their order
+	Found  []Found // the recorded answers, in their order
+	// Stopped: a person stopped the last run. What the agents would have decided then is not known.
+	Stopped bool
 	// Unfit says why agents can't be driven with the session's inputs; empty: they can.
 	Unfit string
 }
@@ -86,6 +90,9 @@ func Read(id string, records []eventlog.Record, known Asked) *Recording {
 	r.dead = whole.Dead
 	for i, record := range records {
 		r.see(record, decoded[i])
+		if r.forked && len(r.rec.Begun) == 0 && r.waiting != "" {
+			r.rec.Begun = records[:i]
+		}
 	}
 	r.finish()
 	return &r.rec
@@ -101,6 +108,9 @@ type reader struct {
 	patches  map[string][]*eventlog.StatePatch
 	began    map[string]time.Time // of a step and its agent: when it asked the model
 	refused  []string             // calls, in any order: those of a step end as they like
+	waiting  string               // the run of messages whose request was taken back
+	forked   bool
+	aborted  bool // the root's run: what ends then was not decided by an agent
 }
 
 // agent is one session of the tree.
@@ -170,9 +180,25 @@ func (r *reader) see(record eventlog.Record, d projector.Decoded) {
 		}
 	}
 	projector.ApplyDecoded(r.tree, record, d)
+	if f, is := d.Fact.(*fact.SessionForked); is {
+		r.fork(f)
+	}
+}
+
+// fork knows the agents of the other session.
+func (r *reader) fork(f *fact.SessionForked) {
+	r.forked = true
+	r.rec.Created = fact.SessionCreated{AgentType: r.tree.AgentType, Base: f.Base}
+	for _, s := range r.tree.Sessions() {
+		a := r.agent(s.SessionID)
+		a.typ, a.child = s.AgentType, s.Child != nil && s.Child.Mode == fact.SubSessionEphemeral
+	}
 }
 
 func (r *reader) fact(record eventlog.Record, f fact.Fact) {
+	if _, begins := f.(*fact.RunRequested); r.aborted && !begins {
+		return
+	}
 	a := r.agent(record.Agent)
 	root := record.Agent == r.rec.ID
 	switch f := f.(type) {
@@ -186,15 +212,10 @@ func (r *reader) fact(record eventlog.Record, f fact.Fact) {
 				parent.calls[f.Child.CallID].child = a.id
 			}
 		}
-	case *fact.SessionForked:
-		r.unfit("the session is a fork, whose first state is not made of recorded inputs")
-	case *eventlog.Truncated:
-		if f.AfterSequence > 0 {
-			r.unfit("the session went back to an earlier point")
-		}
 	case *fact.UserMessage:
 		if root && record.Run != "" && !ownMessage(f.Metadata) {
 			r.messages[record.Run] = append(r.messages[record.Run], agentloop.Input{Content: f.Content, Files: f.Files, Metadata: f.Metadata})
+			r.waiting = record.Run
 		}
 	case *fact.MessageAdded:
 		if root {
@@ -202,15 +223,25 @@ func (r *reader) fact(record eventlog.Record, f fact.Fact) {
 		}
 	case *fact.RunRequested:
 		if root {
-			if messages := r.messages[f.RunID]; len(messages) > 0 {
+			if r.rec.Stopped && len(r.messages[f.RunID]) > 0 {
+				r.unfit("a run was stopped, and the session went on with a message")
+			}
+			r.rec.Stopped, r.aborted = false, false
+			run := f.RunID
+			if len(r.messages[run]) == 0 { // it does again what a run has done that was taken back
+				run = r.waiting
+			}
+			if messages := r.messages[run]; len(messages) > 0 {
 				r.rec.Inputs = append(r.rec.Inputs, Input{messages, f.RunOptions})
 			}
+			delete(r.messages, run)
+			r.waiting = ""
 			a.typ = cmp.Or(a.typ, f.AgentType)
 			r.rec.Created.AgentType = cmp.Or(r.rec.Created.AgentType, f.AgentType)
 		}
 	case *fact.InterruptRequested:
-		if f.Kind == fact.StopAbort && !f.Terminate && f.Code == "" {
-			r.unfit("the session was aborted")
+		if root && f.Code == "" {
+			r.rec.Stopped, r.aborted = true, f.Kind == fact.StopAbort
 		}
 	case *fact.MemoryRecalled:
 		if why, unknown := strings.CutPrefix(f.Error, Unrecorded+": "); unknown {
