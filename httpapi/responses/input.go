@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -170,8 +171,8 @@ func (in *reader) message(o *web.Object, path string) error {
 		return *o.Err
 	}
 	content, files, err := contentOf(o, path)
-	if err != nil || *o.Err != nil {
-		return firstOf(err, *o.Err)
+	if err = cmp.Or(err, *o.Err); err != nil {
+		return err
 	}
 	switch role {
 	case "user":
@@ -190,15 +191,6 @@ func (in *reader) message(o *web.Object, path string) error {
 	}
 	if len(files) > 0 && role != "user" {
 		return unsupported(path+".content", "only messages of users have files.")
-	}
-	return nil
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@
 //   at        the position has moved, or what it is compared with
 //   timeline  there is news of the session: its timeline has grown or changed
 //   agent     another agent of the tree is looked at
+//   part      another session of the lab that is shown is looked at, or all of them
 //   live      the connection has changed: app.connection
 //   failures  what failed in the session has changed
 //   reveal    the conversation is to show what the record at the position has made
@@ -30,6 +31,7 @@ export function createApp(onUnauthorized) {
     head: 0,
     timeline: null, // null until it has come
     compareTo: null, // {session, at}
+    part: null, // of a lab: the session that is looked at
     drags: false, // the position was moved by a pointer last
     agent: null, // whose conversation is shown, of the session's tree; null: the root's
     connection: { state: 'idle', error: null }, // idle, loading, live, retrying, gone, refused
@@ -100,13 +102,15 @@ export function createApp(onUnauthorized) {
     const stay = (value, now) => value !== undefined ? value : another ? null : now
     let at = stay(target.at, app.at)
     const compareTo = stay(target.compareTo, app.compareTo)
+    const part = stay(target.part, app.part)
     if (at !== null) at = Math.max(0, Math.floor(Number(at) || 0))
     if (at !== null && !another && app.timeline) at = Math.min(at, app.head)
-    const moved = another || at !== app.at || JSON.stringify(compareTo) !== JSON.stringify(app.compareTo)
+    const parted = part !== app.part
+    const moved = another || parted || at !== app.at || JSON.stringify(compareTo) !== JSON.stringify(app.compareTo)
     if (!moved) return
     if (write === 'push') flush() // what was scrubbed to before stays its own step
     else drop()
-    Object.assign(app, { session, at, compareTo })
+    Object.assign(app, { session, at, compareTo, part })
     if (another) {
       live?.stop()
       Object.assign(app, { head: 0, timeline: null, agent: null })
@@ -116,6 +120,7 @@ export function createApp(onUnauthorized) {
     if (write === 'push') history.pushState(null, '', address(app))
     if (write === 'later') writing = setTimeout(flush, WRITE_ADDRESS_MS)
     if (another) app.emit('session')
+    if (parted) app.emit('part')
     app.emit('at')
   }
 
@@ -134,9 +139,10 @@ export function createApp(onUnauthorized) {
 }
 
 // address is the link to what is shown, or would be.
-export function address({ session, at, compareTo }) {
+export function address({ session, at, compareTo, part }) {
   if (session === null || session === undefined) return '#/'
   let to = `#/${encodeURIComponent(session)}`
+  if (part !== null && part !== undefined) to += `+${encodeURIComponent(part)}`
   if (compareTo) {
     to += `@${at ?? 'live'}`
     to += compareTo.session === session ? `..${compareTo.at}` : `vs/${encodeURIComponent(compareTo.session)}@${compareTo.at}`
@@ -146,20 +152,21 @@ export function address({ session, at, compareTo }) {
   return to
 }
 
-const form = /^#\/([^@]+)(?:@(live|\d+)(?:\.\.(\d+)|vs\/([^@]+)@(\d+))?)?$/
+const form = /^#\/([^@+]+)(?:\+([^@]+))?(?:@(live|\d+)(?:\.\.(\d+)|vs\/([^@]+)@(\d+))?)?$/
 
 // parse reads such a link. What it can't read shows no session.
 export function parse(hash) {
-  const [, session, at, to, other, otherAt] = form.exec(hash) ?? []
+  const [, session, part, at, to, other, otherAt] = form.exec(hash) ?? []
+  const none = { session: null, at: null, compareTo: null, part: null }
   try {
-    if (!session) return { session: null, at: null, compareTo: null }
+    if (!session) return none
     const id = decodeURIComponent(session)
     let compareTo = null
     if (to !== undefined) compareTo = { session: id, at: Number(to) }
     if (other !== undefined) compareTo = { session: decodeURIComponent(other), at: Number(otherAt) }
-    return { session: id, at: at === undefined || at === 'live' ? null : Number(at), compareTo }
+    return { session: id, at: at === undefined || at === 'live' ? null : Number(at), compareTo, part: part === undefined ? null : decodeURIComponent(part) }
   } catch {
-    return { session: null, at: null, compareTo: null }
+    return none
   }
 }
 

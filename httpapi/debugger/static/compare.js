@@ -286,7 +286,7 @@ function side(m, other) {
 }
 
 // marked marks what lies between the front and the end that two texts share.
-function marked(text, other) {
+export function marked(text, other) {
   let front = 0
   while (front < text.length && text[front] === other[front]) front++
   let end = 0

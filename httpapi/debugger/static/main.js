@@ -8,7 +8,7 @@ const THEME = 'helixd-theme'
 const themes = ['auto', 'light', 'dark']
 
 // What goes where. A part that fails leaves the others as they are.
-const parts = ['list', 'why', 'timeline', 'moment', 'actions', 'compare', 'records', 'chat']
+const parts = ['list', 'lab', 'why', 'timeline', 'moment', 'actions', 'compare', 'records', 'chat']
 const places = { list: 'sessions' }
 
 const reasons = {
