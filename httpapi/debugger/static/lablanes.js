@@ -86,7 +86,7 @@ function title(l, moments) {
     h('p', { class: 'muted' }, `${number((lane.tokens?.input ?? 0) + (lane.tokens?.output ?? 0))} tokens, ${number(lane.steps ?? 0)} step${lane.steps === 1 ? '' : 's'}`, lane.cost ? `, ${money(lane.cost)}` : '', lane.latency ? `, ${duration(lane.latency / 1e6)}` : ''),
     lane.unjudged ? h('p', { class: 'warn' }, line(lane.unjudged, 300)) : null,
     lane.judgement ? h('p', { class: lane.judgement.pass ? 'good' : 'bad', 'data-test': 'lab-judgement' }, `the judge: ${lane.judgement.pass ? 'good' : 'bad'}${lane.judgement.reason ? `, ${line(lane.judgement.reason, 300)}` : ''}`) : null,
-    lane.prefix && l.name !== 'observed' ? h('p', { class: 'muted mono', title: plain(`SHA-256 of the decisions that equal the recorded ones: ${lane.prefix}`) }, `same until ${lane.prefix.slice(0, 12)}`) : null,
+    lane.prefix && l.name !== 'observed' ? h('p', { class: 'muted mono', title: plain(`SHA-256 of the decisions that equal the recorded ones: ${lane.prefix}`) }, `SHA-256 of what is the same: ${lane.prefix.slice(0, 12)}`) : null,
     l.session && moments.has(l.session) ? h('a', { href: address({ session: l.session }), 'data-test': 'lab-session' }, 'open the session')
       : h('span', { class: 'muted' }, l.name === 'observed' ? 'The session is not in this log.' : 'The lane was not kept.'))
 }
@@ -119,7 +119,7 @@ function lineOf(row, index, all, difference) {
 function decision(d, lane, other) {
   const to = lane.goes(d)
   const text = content(d)
-  const parts = d.kind === 'model-request' ? changedParts(d, other) : []
+  const parts = d.kind === 'model-request' && lane.name === 'candidate' ? changedParts(d, other) : []
   return [
     h('header', {}, h('code', { class: 'lab-kind' }, plain(d.kind)), d.name ? h('strong', {}, line(d.name, 60)) : null, d.agent ? h('span', { class: 'muted' }, line(d.agent, 60)) : null, h('span', { class: 'grow' }),
       to ? h('a', { href: to.address, class: 'mono', 'data-test': 'lab-moment', 'data-at': to.at }, `#${to.at}`) : null),
