@@ -171,7 +171,7 @@ func TestLabRun(t *testing.T) {
 		_, code, _ = try(t, dir, bad)
 		require.Equal(t, 2, code, bad)
 	}
-	ignored, err := os.ReadFile(filepath.Join(dir, ".lab", ".gitignore"))
+	ignored, err := os.ReadFile(filepath.Join(dir, ".lab", "lab", ".gitignore"))
 	require.NoError(t, err)
 	require.Equal(t, "*\n", string(ignored))
 }

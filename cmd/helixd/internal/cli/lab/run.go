@@ -18,7 +18,7 @@ type runCmd struct {
 	JUnit  string   `name:"junit" help:"Write the report to this file, as JUnit XML." type:"path" placeholder:"FILE.xml"`
 	Repeat int      `help:"Run each lane so many times, to tell flaky sessions apart; in place of lab.yaml's." placeholder:"N"`
 	Live   []string `help:"Tools that are really called if the log does not answer, beside those declared safe; with unmatched: allow. May be given several times." placeholder:"TOOL"`
-	Dir    string   `help:"Folder of the lab's log, from which a run that was killed continues; .lab beside the file if left out." type:"path"`
+	Dir    string   `help:"Folder of the lab's log, from which a run that was killed continues; .lab/NAME beside the file if left out." type:"path"`
 	JSON   bool     `help:"Print the report, as JSON."`
 	shownOn
 }

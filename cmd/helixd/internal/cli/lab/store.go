@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
@@ -18,10 +19,12 @@ import (
 // mostLabs is how many labs a folder keeps, the newest ones.
 const mostLabs = 10
 
-// folderOf is the data folder of a lab's log.
+// folderOf is the data folder of a lab's log. Each lab.yaml has its own, so that several can run at the
+// same time.
 func folderOf(file, dir string) string {
 	if dir == "" {
-		return filepath.Join(filepath.Dir(file), ".lab")
+		name := filepath.Base(file)
+		return filepath.Join(filepath.Dir(file), ".lab", strings.TrimSuffix(name, filepath.Ext(name)))
 	}
 	return dir
 }

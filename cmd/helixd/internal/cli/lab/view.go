@@ -12,7 +12,7 @@ import (
 
 type viewCmd struct {
 	File   string `arg:"" help:"The lab's file, lab.yaml." default:"lab.yaml"`
-	Dir    string `help:"Folder of the lab's log; .lab beside the file if left out." type:"path"`
+	Dir    string `help:"Folder of the lab's log; .lab/NAME beside the file if left out." type:"path"`
 	Listen string `help:"Loopback address of the page." default:"127.0.0.1:8088" placeholder:"HOST:PORT"`
 }
 
