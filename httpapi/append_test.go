@@ -101,6 +101,7 @@ func (a *testAPI) texts0(session string) []string {
 }
 
 func TestChunksRefusesBadOnes(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	a := newAPI(t)
 	good := line("s", "good")

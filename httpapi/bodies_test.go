@@ -11,11 +11,13 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestBodiesOfEveryRoute: a body must state its length, and not be too long. A caller
 // without the right gets only that error, whatever the body is.
 func TestBodiesOfEveryRoute(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, limitedTo("mine", "yours"), func(o *httpapi.Options) {
 		o.Auth = auth.AnyOf(o.Auth, auth.BearerTokens([]auth.Token{{Token: "nothing", Sessions: []string{"*"}}}))

@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
@@ -147,6 +148,7 @@ func TestCompareWithAFork(t *testing.T) {
 // TestCompareSessions: sessions that have nothing to do with each other, one
 // with its own past, and one before everything.
 func TestCompareSessions(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), append(counters(), waitingAgents()...), priced)
 	a.begin("s", "two")

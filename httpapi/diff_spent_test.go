@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -46,6 +47,7 @@ func (a *testAPI) courseOf(session, call string) (statuses []api.CallStatus) {
 // TestDiffOfCalls: how calls come further, those of sub-agents too, and are
 // taken back.
 func TestDiffOfCalls(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	failing := agentloop.Tool{Name: "fail", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
 		return nil, errors.New("it broke")

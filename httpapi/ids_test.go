@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 var oddIDs = []string{
@@ -37,6 +38,7 @@ func quoted(t *testing.T, s string) string {
 
 // TestOddIDs: every id reaches its own session, by each route, and no other.
 func TestOddIDs(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	agent := agentloop.Agent{Name: "echo", Model: scripted.New([]scripted.Turn{{Text: "done"}}, nil)}
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{agent})

@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -113,6 +114,7 @@ func (a *testAPI) fold(session string, at uint64) *projector.Tree {
 }
 
 func TestImportIsTheSameSession(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	const id = "a b/../é.*"
 	from := livelySession(t, id)

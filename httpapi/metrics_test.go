@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // samples are the lines of GET /metrics that are samples; the answer must be
@@ -65,6 +66,7 @@ func TestMetrics(t *testing.T) {
 
 // TestMetricsStayFew: whatever callers send, there are not many time series.
 func TestMetricsStayFew(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil)
 	for i := range 300 {

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -19,6 +20,7 @@ import (
 // TestReplayIsTheStream: without pauses a replay is byte for byte what /sse
 // sends, whatever became of the session, from wherever it begins.
 func TestReplayIsTheStream(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	lively := livelySession(t, "s")
 	lively.append("s", ended("s", `"one"`))
@@ -52,6 +54,7 @@ func TestReplayIsTheStream(t *testing.T) {
 
 // TestReplayUpTo: up to each sequence it is what was true there.
 func TestReplayUpTo(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	a := livelySession(t, "s")
 	head := a.head("s")

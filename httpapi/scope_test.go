@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // limitedTo lets the bearer of "for <session>" use that session and the fork
@@ -106,6 +107,7 @@ func TestScopeOwn(t *testing.T) {
 // TestScopeOthers: who is limited to a session reaches no other one, by no
 // route and by no way to write its id, and does not learn whether it exists.
 func TestScopeOthers(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer(), waiter()}, limitedTo("alice"))
 	for _, id := range []string{"alice", "alice-sub-1", "alice2", "Alice", "alice/x", "a"} {
@@ -301,6 +303,7 @@ func TestScopeListing(t *testing.T) {
 // TestScopeOfChildren: a caller that may use a root reaches its sub-agents through the
 // root, and not under their own ids.
 func TestScopeOfChildren(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	children := []string{"alice-sub-task", "alice-sub-x", "bob-sub-task"}
 	a := newAPIOn(t, newLog(t), append(waitingAgents(), writer()), limitedTo(append(children, "alice", "bob")...))

@@ -49,6 +49,15 @@ func Sequential(t testing.TB) {
 	}
 }
 
+// OneGoroutine leaves a test out of a short run with the race detector: it would take long and show
+// nothing.
+func OneGoroutine(t testing.TB) {
+	t.Helper()
+	if Raced && testing.Short() && !full() {
+		t.Skip("it has one goroutine: not in a short run with the race detector")
+	}
+}
+
 // Full leaves a test out unless HELIX_FULL is set: one that repeats, on a slower deployment,
 // what others show.
 func Full(t testing.TB) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -27,6 +28,7 @@ func (w *world) count(text string) int {
 // user can save new memories, and queries see new records. After a restart the work
 // continues, until no byte is left.
 func TestALargeScopeIsErasedInParts(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.opts.clearMemories, w.opts.clearPause = 10, time.Hour // one part per start
@@ -83,6 +85,7 @@ func TestALargeScopeIsErasedInParts(t *testing.T) {
 // page's rows and its rows. They are overwritten, too. Which rows are moved depends on the
 // order of all that was written, so the test puts a copy there itself.
 func TestErasureRemovesWhatSQLiteMoved(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	const secret = "unmistakable"
 	w := newWorld(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -149,6 +150,7 @@ func (l *sealed) Read(ctx context.Context, session string, from, to uint64) iter
 
 // If reading a large scope is interrupted, the part that was read is kept.
 func TestALargeScopeIsReadInParts(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	w := newWorld(t)
 	s := userScope("u")

@@ -150,6 +150,7 @@ func TestRankingByWords(t *testing.T) {
 // A rare word does not keep memories that have the other words from being found, even if
 // more memories have one of the words than are looked up.
 func TestARareWordAndAFrequentOne(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	w := newWorld(t)
 	s := userScope("u")

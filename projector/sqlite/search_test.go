@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -94,6 +95,7 @@ func TestSearchTakesAnyText(t *testing.T) {
 }
 
 func TestSearchIsBounded(t *testing.T) {
+	testkit.OneGoroutine(t)
 	w := newWorld(t)
 	entries := []eventlog.Entry{created("s", "a", "")}
 	for i := range eventlog.MaxAppendRecords - 1 {

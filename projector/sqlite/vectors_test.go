@@ -108,6 +108,7 @@ func TestTheBestAreFound(t *testing.T) {
 
 // Sparse vectors, such as those of hashed words, are distinguished too.
 func TestSparseVectors(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(2, 2))
 	vectors := make([][]float32, 500)
@@ -164,6 +165,7 @@ func withVectors(t *testing.T, vectors [][]float32) (*world, eventlog.MemoryScop
 // If a scope's vectors are in memory, new memories are found at once; forgotten ones are
 // not found and take no place in the ranking.
 func TestALargeScopeChanges(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	const n, gone = 1_800, 128
 	w, s, vectors := large(t, n)
@@ -195,6 +197,7 @@ func TestALargeScopeChanges(t *testing.T) {
 // The vectors take no more memory than their bound; vectors that are not kept are found
 // too.
 func TestKeptVectorsAreBounded(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	n := fewVectors + 200
 	w, s, vectors := large(t, n)

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // openUnsealed returns a log that seals only on request, and for which the records of
@@ -105,6 +106,7 @@ func TestASessionThatWaitedReadsNoBlocksOfOthers(t *testing.T) {
 // TestMoreThanAPageFarApartIsComplete: records that are not read backwards come before
 // those that are, also after a purge.
 func TestMoreThanAPageFarApartIsComplete(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	l := openUnsealed(t)
 	want := storetest.TextEntries("x", 3*link.PageRecords)
@@ -188,6 +190,7 @@ func TestAReplicaThatLagsLeavesTheAnswerToTheLeader(t *testing.T) {
 }
 
 func TestTheLastSegmentLeadsToAll(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	l := openUnsealed(t)
 	var s *wire.Segment

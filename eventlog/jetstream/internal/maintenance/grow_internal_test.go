@@ -282,7 +282,7 @@ func TestALogGrows(t *testing.T) {
 
 // TestALogGrowsAgain: sessions created under each number stay where it has put them.
 func TestALogGrowsAgain(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	g := newGrowable(t, 1)
 	at := map[string]int{}

@@ -41,6 +41,7 @@ func leavePayload(t *testing.T, l *Maintenance, session, text string) []eventlog
 // TestAPayloadThatNoRecordNamesIsRemoved: its sender died before the record. It stays for
 // a day, since the session may be lost and be repaired; then no file has a byte of it.
 func TestAPayloadThatNoRecordNamesIsRemoved(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	const secret = "a-secret-nobody-may-find"
 	dir := t.TempDir()
@@ -83,6 +84,7 @@ func TestAPayloadThatNoRecordNamesIsRemoved(t *testing.T) {
 // TestASessionThatIsCreatedKeepsItsPayloads: it has the same payload as a blob without a
 // record, and is created before that one is marked, or after.
 func TestASessionThatIsCreatedKeepsItsPayloads(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for _, at := range []string{"subjects", "mark", "delete"} {
 		t.Run("before "+at, func(t *testing.T) {

@@ -430,6 +430,7 @@ func TestANodeThatOpensDropsNothingThatAnotherSeals(t *testing.T) {
 // TestABacklogIsSealedPieceByPiece: segments of one round stay, however short the round
 // was, and no more than a piece is in memory.
 func TestABacklogIsSealedPieceByPiece(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	l := openHooked(t, openLog(t, link.Options{}).Conn, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
 	s := l.sealerOf("s")

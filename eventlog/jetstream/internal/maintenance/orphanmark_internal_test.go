@@ -64,6 +64,7 @@ func withLostEnd(t *testing.T, before, lost func(*Maintenance), damage ...func(d
 // TestAPowerLossThatLeavesAnErasuresMark: the mark reached the disk and the log's end did
 // not, so that the log assigns the same sequences again. Records stored under them stay.
 func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for name, erase := range map[string]func(*testing.T, *Maintenance){
 		"done": func(t *testing.T, l *Maintenance) {
@@ -112,6 +113,7 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 // TestAPowerLossThatLeavesAWantedErasure: the mark wants a session erased up to a record
 // that the log has lost. The rest of that session is erased, and no other one.
 func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for name, c := range map[string]struct{ left, purged, sealed, fenced, damaged bool }{
 		"all of it is lost":                      {},
@@ -197,7 +199,7 @@ func TestASessionWithADamagedEndIsErased(t *testing.T) {
 // reports that, and so does the verification. When the segment can be read again, the
 // session is erased.
 func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	head, folder, at := uint64(0), "", -1
 	flip := func(dir string) { // it is its own inverse

@@ -83,6 +83,7 @@ func between() time.Time {
 // TestErasureAfterAPurgeLeavesNoByte: retention has purged the log up to the middle
 // of a block, whose first part stays on the disk.
 func TestErasureAfterAPurgeLeavesNoByte(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	s := serve(t, t.TempDir(), link.Options{})
 	storetest.Appended(t, s.Maintenance, "s", 0, storetest.TextEntries(secretText, 300))
@@ -104,6 +105,7 @@ func TestErasureAfterAPurgeLeavesNoByte(t *testing.T) {
 
 // TestErasureAfterATrimLeavesNoByte: retention has removed segments.
 func TestErasureAfterATrimLeavesNoByte(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	s := serve(t, t.TempDir(), link.Options{})
 	heads := map[string]uint64{}
