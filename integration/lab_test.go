@@ -146,7 +146,9 @@ func TestLab(t *testing.T) {
 	}
 	require.Equal(t, 1+sessions, rows)
 	view.into("/sessions?agentType=clerk", &lanes)
-	require.GreaterOrEqual(t, lanes.Total, 2*sessions, "the recorded sessions and the candidate's lanes")
+	require.Equal(t, sessions, lanes.Total, "the recorded sessions")
+	view.into("/sessions?agentType=lab-lane", &lanes)
+	require.GreaterOrEqual(t, lanes.Total, sessions, "the candidate's lanes")
 	code, out = lab(t, 0, "run", changed)
 	require.Equal(t, 2, code)
 	require.Contains(t, out, "lab view")
@@ -158,6 +160,8 @@ func TestLab(t *testing.T) {
 	}
 	d.into("/sessions?agentType=lab", &labs)
 	require.Equal(t, 2, labs.Total)
-	d.into("/sessions?agentType=clerk", &lanes)
-	require.Equal(t, sessions+2*sessions, lanes.Total, "the recorded sessions are there already, and two labs' candidates")
+	d.into("/sessions?agentType=lab-lane", &lanes)
+	require.Equal(t, 2*sessions, lanes.Total, "two labs' candidates")
+	status, answer := d.post("/resume", map[string]any{"sessionId": lanes.Items[0].SessionID, "message": "Go on."})
+	require.Equal(t, http.StatusNotFound, status, "no agent goes on with a lane: %v", answer)
 }

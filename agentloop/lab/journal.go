@@ -22,6 +22,8 @@ import (
 const (
 	// AgentType is that of a lab. docs/reference/lab.md#a-labs-sessions describes its records.
 	AgentType = "lab"
+	// LaneType is that of lanes: no node has such an agent, so none continues them.
+	LaneType = "lab-lane"
 	// LabelsType is that of people's labels of the sessions of a cohort.
 	LabelsType = "lab-labels"
 )

@@ -38,7 +38,7 @@ func (j *journal) lanes(ctx context.Context, id, name string, repeats [][]eventl
 		to, err := fmt.Sprintf("%s-%d", name, n+1), eventlog.ErrSessionExists
 		for try := 2; errors.Is(err, eventlog.ErrSessionExists); try++ {
 			var named []eventlog.Record
-			if named, err = cohort.Named(records, id, to); err == nil {
+			if named, err = cohort.Named(records, id, to, LaneType); err == nil {
 				err = j.imported(ctx, to, named)
 			}
 			if errors.Is(err, eventlog.ErrSessionExists) { // a lab that was killed had driven it otherwise
@@ -67,11 +67,11 @@ func (j *journal) imported(ctx context.Context, id string, records []eventlog.Re
 	return err
 }
 
-// Sessions are what the log has of a lab: recorded sessions, lanes, and last the lab's own.
-func Sessions(ctx context.Context, log eventlog.Log, id string) (recorded, own []string, err error) {
+// Sessions are the ids of a lab's lanes that are sessions of the log, and last the lab's own.
+func Sessions(ctx context.Context, log eventlog.Log, id string) (ids []string, err error) {
 	for r, err := range log.Read(ctx, id, 0, 0) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		c, is := projector.Decode(r).Chunk.(*eventlog.CustomEvent)
 		if !is || c.EventName != resultEvent {
@@ -79,19 +79,18 @@ func Sessions(ctx context.Context, log eventlog.Log, id string) (recorded, own [
 		}
 		var row judged
 		if err := json.Unmarshal(c.Data, &row); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if row.Stored == nil {
 			continue
 		}
-		recorded = append(recorded, row.Result.Session)
 		for _, lane := range slices.Concat(row.Stored.Baseline, row.Stored.Candidate) {
 			if lane != "" {
-				own = append(own, lane)
+				ids = append(ids, lane)
 			}
 		}
 	}
-	return recorded, append(own, id), nil
+	return append(ids, id), nil
 }
 
 func each(records []eventlog.Record) iter.Seq2[eventlog.Record, error] {

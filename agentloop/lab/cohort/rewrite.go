@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
-// Named returns the records of a session as those of a session of another id: the ids of its
-// sub-agents begin with it, too.
-func Named(records []eventlog.Record, from, to string) ([]eventlog.Record, error) {
+// Named returns the records of a session as those of a session of another id and agent type: the ids
+// of its sub-agents begin with that id, too.
+func Named(records []eventlog.Record, from, to, agentType string) ([]eventlog.Record, error) {
 	name := func(text string) string {
 		rest, ok := strings.CutPrefix(text, from)
 		if ok && (rest == "" || strings.HasPrefix(rest, projector.InfixCall) || strings.HasPrefix(rest, projector.InfixAgent) || strings.HasPrefix(rest, projector.InfixRemote)) {
@@ -24,11 +25,15 @@ func Named(records []eventlog.Record, from, to string) ([]eventlog.Record, error
 	}
 	out := make([]eventlog.Record, len(records))
 	for i, r := range records {
-		payload, err := rewrite(nil, r.Payload, func(_ []string, v any) any {
-			if text, is := v.(string); is {
-				return name(text)
+		payload, err := rewrite(nil, r.Payload, func(path []string, v any) any {
+			text, is := v.(string)
+			switch {
+			case !is:
+				return v
+			case r.Agent == from && (slices.Equal(path, []string{"agentType"}) || slices.Equal(path, []string{"state", "agentType"})): // a fork has it in its state
+				return agentType
 			}
-			return v
+			return name(text)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cohort: record %d: %w", r.Sequence, err)

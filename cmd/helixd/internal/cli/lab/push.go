@@ -38,18 +38,16 @@ func (s shownOn) labels(ctx context.Context, cohort string) (map[string]bool, er
 	return lab.Labels(state.State.CustomState.Bytes())
 }
 
-// push stores a lab of a log on the daemon. A recorded session that is there stays as it is.
+// push stores a lab of a log on the daemon. Recorded sessions stay out: its agents could go on with
+// them.
 func (s shownOn) push(ctx context.Context, log eventlog.Log, id string) error {
-	recorded, own, err := lab.Sessions(ctx, log, id)
+	ids, err := lab.Sessions(ctx, log, id)
 	if err != nil {
 		return err
 	}
 	to := s.connect()
-	for i, session := range append(recorded, own...) {
+	for _, session := range ids {
 		_, err := to.Import(ctx, session, func() (io.ReadCloser, error) { return exported(ctx, log, session), nil })
-		if there, is := errors.AsType[*client.Error](err); is && there.Code == api.CodeSessionExists && i < len(recorded) {
-			continue
-		}
 		if err != nil {
 			return fmt.Errorf("storing session %s on the daemon: %w", session, source.Explained(err))
 		}
