@@ -1,12 +1,10 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -274,49 +272,4 @@ func Labels(state json.RawMessage) (map[string]bool, error) {
 		}
 	}
 	return labels, nil
-}
-
-// Forget erases the oldest labs of a log, with their lanes, that are more than keep. Labels and
-// recorded sessions stay.
-func Forget(ctx context.Context, log eventlog.Log, keep int) error {
-	type known struct {
-		id       string
-		begun    time.Time
-		sessions []string
-	}
-	labs := map[string]*known{}
-	for id, err := range log.Sessions(ctx) {
-		if err != nil {
-			return err
-		}
-		if !strings.HasPrefix(id, "lab-") || strings.HasPrefix(id, LabelsType) {
-			continue
-		}
-		name, _, _ := strings.Cut(id, ".")
-		k := labs[name]
-		if k == nil {
-			k = &known{id: name}
-			labs[name] = k
-		}
-		k.sessions = append(k.sessions, id)
-	}
-	var all []*known
-	for _, k := range labs {
-		for r, err := range log.Read(ctx, k.id, 0, 0) {
-			if err == nil {
-				k.begun = r.Time
-			}
-			break
-		}
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(a, b *known) int { return cmp.Or(b.begun.Compare(a.begun), strings.Compare(a.id, b.id)) })
-	for _, k := range all[min(keep, len(all)):] {
-		for _, id := range k.sessions {
-			if _, err := log.Erase(ctx, id); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -90,9 +90,6 @@ func drive(ctx context.Context, p *flags.Process, c runCmd, f *file, progress fu
 		return nil, err
 	}
 	defer done()
-	if err := lab.Forget(ctx, log, mostLabs-1); err != nil {
-		return nil, err
-	}
 	o.Log = log
 	if c.Server != "" {
 		given, err := c.labels(ctx, recording.Header.Hash)

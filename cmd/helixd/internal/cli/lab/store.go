@@ -4,20 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/lab"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
-// mostLabs is how many labs a folder keeps, the newest ones.
-const mostLabs = 10
+// mostBytes is how large a lab's folder becomes before it begins anew, with people's labels alone.
+var mostBytes int64 = 512 << 20
 
 // folderOf is the data folder of a lab's log. Each lab.yaml has its own, so that several can run at the
 // same time.
@@ -35,7 +37,30 @@ func openLog(ctx context.Context, dir string, log *slog.Logger) (eventlog.Log, f
 	if err := makeFolder(dir); err != nil {
 		return nil, nil, err
 	}
-	srv, err := embed.Start(ctx, embed.Options{DataDir: settings.ServerFolder(dir), SyncInterval: time.Minute, Logger: log})
+	now, next, old := settings.ServerFolder(dir), filepath.Join(dir, "next"), filepath.Join(dir, "old")
+	if _, err := os.Stat(now); errors.Is(err, os.ErrNotExist) { // it began anew, and the process died
+		_ = os.Rename(next, now) // if there is one
+	}
+	if err := errors.Join(os.RemoveAll(next), os.RemoveAll(old)); err != nil {
+		return nil, nil, err
+	}
+	store, done, err := openFolder(ctx, now, log)
+	if err != nil || sizeOf(now) <= mostBytes {
+		return store, done, err
+	}
+	err = copyLabels(ctx, store, next, log)
+	done()
+	if err == nil {
+		err = errors.Join(os.Rename(now, old), os.Rename(next, now), os.RemoveAll(old))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return openFolder(ctx, now, log)
+}
+
+func openFolder(ctx context.Context, dir string, log *slog.Logger) (eventlog.Log, func(), error) {
+	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: time.Minute, Logger: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("the lab's log in %s: %w (helixd lab view or another run may have it open; --dir names another folder)", dir, err)
 	}
@@ -55,6 +80,37 @@ func openLog(ctx context.Context, dir string, log *slog.Logger) (eventlog.Log, f
 		nc.Close()
 		srv.Stop()
 	}, nil
+}
+
+// copyLabels makes a folder with the labels of a log.
+func copyLabels(ctx context.Context, from eventlog.Log, dir string, log *slog.Logger) error {
+	to, done, err := openFolder(ctx, dir, log)
+	if err != nil {
+		return err
+	}
+	defer done()
+	for id, err := range from.Sessions(ctx) {
+		if err == nil && strings.HasPrefix(id, lab.LabelsType+"-") {
+			_, err = eventlog.Import(ctx, to, id, from.Read(ctx, id, 0, 0), eventlog.ImportOptions{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sizeOf is the size of all files in a folder, in bytes, as far as they can be looked at.
+func sizeOf(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
 }
 
 // makeFolder creates a folder that git does not look into.
