@@ -6,7 +6,7 @@
 //   at        the position has moved, or what it is compared with
 //   timeline  there is news of the session: its timeline has grown or changed
 //   agent     another agent of the tree is looked at
-//   part      another session of the lab that is shown is looked at, or all of them
+//   part      another session of the lab that is shown is looked at, or all of them; or its records
 //   live      the connection has changed: app.connection
 //   failures  what failed in the session has changed
 //   reveal    the conversation is to show what the record at the position has made
@@ -32,6 +32,7 @@ export function createApp(onUnauthorized) {
     timeline: null, // null until it has come
     compareTo: null, // {session, at}
     part: null, // of a lab: the session that is looked at
+    plain: false, // the lab is shown as any session is
     drags: false, // the position was moved by a pointer last
     agent: null, // whose conversation is shown, of the session's tree; null: the root's
     connection: { state: 'idle', error: null }, // idle, loading, live, retrying, gone, refused
@@ -103,14 +104,15 @@ export function createApp(onUnauthorized) {
     let at = stay(target.at, app.at)
     const compareTo = stay(target.compareTo, app.compareTo)
     const part = stay(target.part, app.part)
+    const plain = stay(target.plain, app.plain) ?? false
     if (at !== null) at = Math.max(0, Math.floor(Number(at) || 0))
     if (at !== null && !another && app.timeline) at = Math.min(at, app.head)
-    const parted = part !== app.part
-    const moved = another || parted || at !== app.at || JSON.stringify(compareTo) !== JSON.stringify(app.compareTo)
-    if (!moved) return
+    const parted = part !== app.part || plain !== app.plain
+    const moved = another || at !== app.at || JSON.stringify(compareTo) !== JSON.stringify(app.compareTo)
+    if (!moved && !parted) return
     if (write === 'push') flush() // what was scrubbed to before stays its own step
     else drop()
-    Object.assign(app, { session, at, compareTo, part })
+    Object.assign(app, { session, at, compareTo, part, plain })
     if (another) {
       live?.stop()
       Object.assign(app, { head: 0, timeline: null, agent: null })
@@ -121,7 +123,7 @@ export function createApp(onUnauthorized) {
     if (write === 'later') writing = setTimeout(flush, WRITE_ADDRESS_MS)
     if (another) app.emit('session')
     if (parted) app.emit('part')
-    app.emit('at')
+    if (moved) app.emit('at')
   }
 
   function drop() {
@@ -139,7 +141,7 @@ export function createApp(onUnauthorized) {
 }
 
 // address is the link to what is shown, or would be.
-export function address({ session, at, compareTo, part }) {
+export function address({ session, at, compareTo, part, plain }) {
   if (session === null || session === undefined) return '#/'
   let to = `#/${encodeURIComponent(session)}`
   if (part !== null && part !== undefined) to += `+${encodeURIComponent(part)}`
@@ -148,6 +150,8 @@ export function address({ session, at, compareTo, part }) {
     to += compareTo.session === session ? `..${compareTo.at}` : `vs/${encodeURIComponent(compareTo.session)}@${compareTo.at}`
   } else if (at !== null && at !== undefined) {
     to += `@${at}`
+  } else if (plain) {
+    to += '@live'
   }
   return to
 }
@@ -157,14 +161,14 @@ const form = /^#\/([^@+]+)(?:\+([^@]+))?(?:@(live|\d+)(?:\.\.(\d+)|vs\/([^@]+)@(
 // parse reads such a link. What it can't read shows no session.
 export function parse(hash) {
   const [, session, part, at, to, other, otherAt] = form.exec(hash) ?? []
-  const none = { session: null, at: null, compareTo: null, part: null }
+  const none = { session: null, at: null, compareTo: null, part: null, plain: false }
   try {
     if (!session) return none
     const id = decodeURIComponent(session)
     let compareTo = null
     if (to !== undefined) compareTo = { session: id, at: Number(to) }
     if (other !== undefined) compareTo = { session: decodeURIComponent(other), at: Number(otherAt) }
-    return { session: id, at: at === undefined || at === 'live' ? null : Number(at), compareTo, part: part === undefined ? null : decodeURIComponent(part) }
+    return { session: id, at: at === undefined || at === 'live' ? null : Number(at), compareTo, part: part === undefined ? null : decodeURIComponent(part), plain: at === 'live' && !compareTo }
   } catch {
     return none
   }

@@ -1,11 +1,12 @@
 // Two moments beside each other: of one session, or of two.
 
+import { align } from './align.js'
 import { h, put } from './dom.js'
 import { duration, money, number, plain } from './format.js'
 import { chip } from './conversation.js'
 import { failure } from './dialog.js'
 import { isBad, verdictOf } from './failures.js'
-import { brief, diff, prose, same, tree } from './json.js'
+import { brief, diff, marked, prose, same, tree } from './json.js'
 import { sessionPath } from './api.js'
 import { Latest, statesOf } from './states.js'
 
@@ -209,12 +210,10 @@ const callBox = (c, status) => h('div', { class: 'call', 'data-status': status, 
   h('header', {}, h('code', { class: 'tool-name' }, plain(c.toolName)), chip(status), h('code', { class: 'muted id' }, plain(c.toolCallId))),
   c.error ? h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'), prose(c.error, { class: 'prose bad' })) : c.result !== undefined && c.result !== null ? h('div', { class: 'io' }, h('span', { class: 'label' }, 'out'), tree(c.result, { open: 1 })) : null)
 
-const most = 400 // messages after the common ones that are aligned with care
-
 // messages shows two conversations side by side, what they have in common at
 // the front folded.
 function messages(a, b, common) {
-  const rows = align(a.slice(common), b.slice(common))
+  const rows = align(a.slice(common), b.slice(common), alike)
   const out = []
   if (common) {
     const front = h('details', { class: 'common', 'data-test': 'common', 'data-count': common }, h('summary', {}, `${number(common)} ${common === 1 ? 'message is' : 'messages are'} the same`))
@@ -239,38 +238,9 @@ const said = (m) => ({
 })
 const equal = (x, y) => same(said(x), said(y))
 
-// align pairs equal messages, and between them those of one role.
-function align(a, b) {
-  const rows = []
-  let [i, j] = [0, 0]
-  for (const [x, y] of [...pairs(a, b), [a.length, b.length]]) {
-    while (i < x || j < y) {
-      if (i < x && j < y && a[i].role === b[j].role) rows.push([a[i++], b[j++]])
-      else if (i < x && (j >= y || a[i].role !== 'user' || x - i > y - j)) rows.push([a[i++], null])
-      else rows.push([null, b[j++]])
-    }
-    if (x < a.length && y < b.length) rows.push([a[i++], b[j++]])
-  }
-  return rows
-}
-
-// pairs returns the places of a longest common subsequence.
-function pairs(a, b) {
-  if (a.length > most || b.length > most) return []
-  const w = b.length + 1
-  const long = new Uint16Array((a.length + 1) * w)
-  const eq = (i, j) => a[i].role === b[j].role && a[i].content === b[j].content && equal(a[i], b[j])
-  for (let i = a.length - 1; i >= 0; i--) {
-    for (let j = b.length - 1; j >= 0; j--) long[i * w + j] = eq(i, j) ? long[(i + 1) * w + j + 1] + 1 : Math.max(long[(i + 1) * w + j], long[i * w + j + 1])
-  }
-  const out = []
-  for (let i = 0, j = 0; i < a.length && j < b.length;) {
-    if (eq(i, j)) out.push([i++, j++])
-    else if (long[(i + 1) * w + j] >= long[i * w + j + 1]) i++
-    else j++
-  }
-  return out
-}
+// alike: equal messages stand beside each other, and between them those of one role. A user's
+// message waits for the other one.
+const alike = { equal: (x, y) => x.role === y.role && x.content === y.content && equal(x, y), kin: (x, y) => x.role === y.role, waits: (x) => x.role === 'user' }
 
 // side shows a message; what differs from the other one of its pair is marked.
 function side(m, other) {
@@ -283,14 +253,4 @@ function side(m, other) {
     ]) : m.content && (other ? marked(m.content, other.content ?? '') : prose(m.content)),
     m.error && prose(m.error, { class: 'prose bad' }),
     m.result !== undefined && m.result !== null && tree(m.result, { open: 2 }))
-}
-
-// marked marks what lies between the front and the end that two texts share.
-export function marked(text, other) {
-  let front = 0
-  while (front < text.length && text[front] === other[front]) front++
-  let end = 0
-  while (end < text.length - front && end < other.length - front && text.at(-1 - end) === other.at(-1 - end)) end++
-  if (front + end < text.length / 4 || text.length > 8000) return prose(text)
-  return h('div', { class: 'prose' }, plain(text.slice(0, front)), h('mark', {}, plain(text.slice(front, text.length - end))), plain(text.slice(text.length - end)))
 }

@@ -44,6 +44,31 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text
 }
 
+// builtIn is the child that an element has for a key, if it has one.
+export function builtIn(element, key) {
+  const child = element?.byKey?.get(key)
+  return child?.parentNode === element ? child : undefined
+}
+
+// reconcile makes the children of an element those of some keys.
+export function reconcile(element, keys, build, then = () => {}) {
+  const now = new Map()
+  let next = element.firstChild
+  keys.forEach((key, i) => {
+    const child = builtIn(element, key) ?? build(key, i)
+    now.set(key, child)
+    then(child, key)
+    if (child === next) next = next.nextSibling
+    else element.insertBefore(child, next)
+  })
+  while (next) {
+    const gone = next
+    next = next.nextSibling
+    gone.remove()
+  }
+  element.byKey = now
+}
+
 const icons = {
   search: 'M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9Zm3.4 7.9 3.1 3.1',
   sun: 'M8 5a3 3 0 1 1 0 6 3 3 0 0 1 0-6ZM8 .8v1.6M8 13.6v1.6M.8 8h1.6M13.6 8h1.6M2.9 2.9 4 4M12 12l1.1 1.1M2.9 13.1 4 12M12 4l1.1-1.1',

@@ -22,6 +22,17 @@ export function prose(text, props = {}) {
   return box
 }
 
+// marked marks what lies between the front and the end that two texts share.
+export function marked(text, other) {
+  if (text === other) return prose(text)
+  let front = 0
+  while (front < text.length && text[front] === other[front]) front++
+  let end = 0
+  while (end < text.length - front && end < other.length - front && text.at(-1 - end) === other.at(-1 - end)) end++
+  if (front + end < text.length / 4 || text.length > 8000) return prose(text)
+  return h('div', { class: 'prose' }, plain(text.slice(0, front)), h('mark', {}, plain(text.slice(front, text.length - end))), plain(text.slice(text.length - end)))
+}
+
 // link returns a link to an address of the web, and plain text for any other.
 export function link(address, label = address) {
   let url

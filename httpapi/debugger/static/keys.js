@@ -16,6 +16,9 @@ const help = [
   ['c', 'compare'],
   ['f', 'fork here'],
   ['/', 'search; Esc leaves a field'],
+  ['↑ ↓ Esc', 'in a lab: to a session, back to the sessions'],
+  ['n p d', 'in a lab: next, previous session, first difference'],
+  ['g b', 'in a lab: label a session good, bad'],
   ['?', 'this help'],
 ]
 
@@ -87,7 +90,7 @@ export function bindKeys(app, timeline) {
     if (target?.closest('input, textarea, select, [contenteditable], dialog, #signin, [role="tree"], [role="tablist"], [role="listbox"]')) return
     if (event.key === ' ' && target?.closest('button, summary, [role="button"]')) return
     const does = keys[event.key]
-    if (!does || (app.session === null && event.key !== '/' && event.key !== '?')) return
+    if (!does || ((app.session === null || document.body.hasAttribute('data-lab')) && event.key !== '/' && event.key !== '?')) return
     event.preventDefault()
     does(event)
   })

@@ -1,227 +1,222 @@
-// One session of a lab: what happened, what the baseline did and what the candidate did, side by side.
+// A session of a lab: what was observed, what the baseline and what the candidate did, side by side.
 
-import { sessionPath } from './api.js'
 import { address } from './app.js'
-import { marked } from './compare.js'
 import { chip } from './conversation.js'
 import { failure } from './dialog.js'
-import { h, put } from './dom.js'
+import { h, icon, put } from './dom.js'
 import { duration, line, money, number, plain } from './format.js'
-import { prose, tree } from './json.js'
+import { prose } from './json.js'
+import { decisionOf } from './labcell.js'
+import { signed } from './labhead.js'
+import { firstOf, rowsOf, sameDecision } from './labrows.js'
+import { verdicts } from './labs.js'
 
-const KEEP = 2 // equal rows that are shown before a difference
+const PAGE = 200 // rows that are shown at once
+const FEW = 3 // rows that are the same, and are not folded
 
-// createLanes returns what shows the lanes of a session in an element.
-export function createLanes(app) {
-  let shown = '', repeat = 0
+// title names a lane, with its number if there are several repeats.
+const title = (c) => (c.of > 1 ? `${c.name} ${c.repeat + 1}` : c.name)
 
-  return {
-    async show(element, lab, session) {
-      const row = lab.rows.get(session)
-      const now = JSON.stringify([lab.session, session, row?.verdict])
-      if (now === shown && element.firstChild) return
-      shown = now
-      repeat = 0
-      if (!row) {
-        put(element, head(lab, session), h('p', { class: 'empty' }, lab.reading ? 'Loading…' : 'The lab has not judged this session.'))
-        return
-      }
-      put(element, head(lab, session), h('p', { class: 'empty' }, 'Loading…'))
-      try {
-        let text = ''
-        await app.api.ndjson(sessionPath(lab.session, 'records'), { type: 'custom', call: session }, (record) => {
-          const chunk = record.data ?? record.payload
-          if (chunk?.eventName === 'lab-lanes') text += chunk.data.text
-        })
-        const lanes = JSON.parse(text)
-        const moments = await momentsOf(app, [session, ...(row.stored?.baseline ?? []), ...(row.stored?.candidate ?? [])])
-        if (shown === now) draw(element, lab, session, row, lanes, moments)
-      } catch (err) {
-        if (shown !== now) return
-        shown = ''
-        put(element, head(lab, session), failure(err))
-      }
-    },
-  }
+// createLanes returns the view of a session. table knows the session before and after it.
+export function createLanes(app, lab, labels, table, signal) {
+  const element = h('section', { class: 'lab-lanes', 'aria-label': 'Lanes', 'data-test': 'lab-lanes' })
+  let shown = null, first = null
 
-  function draw(element, lab, session, row, lanes, moments) {
-    const driven = lab.begun?.baseline === 'driven'
-    const n = Math.min(repeat, lanes.candidate.length - 1)
-    const all = [
-      { name: 'observed', lane: lanes.observed, session, at: (d) => d.sequence },
-      driven && { name: 'baseline', lane: lanes.baseline[n] ?? lanes.baseline[0], session: row.stored?.baseline?.[n], at: (d) => d.at },
-      { name: 'candidate', lane: lanes.candidate[n], session: row.stored?.candidate?.[n], at: (d) => d.at },
-    ].filter(Boolean)
-    for (const l of all) {
-      l.goes = (d) => (l.session && l.at(d) ? moments.of(l.session, l.at(d)) : null)
-    }
-    const rows = aligned(all.map((l) => l.lane.decisions ?? []))
-    const first = firstDifference(rows, row.difference)
-    const d = row.difference
-    const compare = compareAddress(all, rows[first], row)
-    put(element, head(lab, session),
-      h('div', { class: 'lab-what' }, chip(row.verdict, { regression: 'bad', improvement: 'good', same: 'plain', changed: 'info' }[row.verdict] ?? 'warn'), ' ',
-        d ? [h('code', {}, plain(d.kind)), ' ', h('span', { 'data-test': 'lab-why' }, prose(d.why))] : h('span', {}, 'Nothing differs.'),
-        compare ? h('a', { class: 'button', href: compare, 'data-test': 'lab-compare' }, 'Compare the states') : null),
-      lanes.candidate.length > 1 ? h('label', { class: 'lab-repeat' }, 'Repeat ', h('select', { 'data-test': 'lab-repeat', onchange: (e) => { repeat = Number(e.target.value); draw(element, lab, session, row, lanes, moments) } },
-        lanes.candidate.map((_, i) => h('option', { value: String(i), selected: i === n }, String(i + 1))))) : null,
-      checks(row.checks ?? []),
-      h('div', { class: 'lab-lanes', style: { '--lanes': all.length }, role: 'table', 'aria-label': 'Lanes' },
-        h('div', { class: 'lab-line lab-titles', role: 'row' }, all.map((l) => title(l, moments))),
-        lines(rows, all, first, d)))
-    const mark = element.querySelector('[data-first]')
-    requestAnimationFrame(() => mark?.scrollIntoView({ block: 'center' }))
-  }
-
-  function head(lab, session) {
-    return h('header', { class: 'lab-of' }, h('a', { href: address({ session: lab.session }), 'data-test': 'lab-back' }, '← all sessions'), h('h3', {}, line(session, 120)))
-  }
-}
-
-// title says how a lane ended and what it took.
-function title(l, moments) {
-  const { lane } = l
-  return h('div', { class: 'lab-cell', role: 'columnheader', 'data-lane': l.name },
-    h('strong', {}, l.name), ' ', h('span', {}, plain(lane.unjudged ? 'ended early' : lane.outcome || 'no run')), lane.error ? h('code', {}, plain(lane.error)) : null,
-    h('p', { class: 'muted' }, `${number((lane.tokens?.input ?? 0) + (lane.tokens?.output ?? 0))} tokens, ${number(lane.steps ?? 0)} step${lane.steps === 1 ? '' : 's'}`, lane.cost ? `, ${money(lane.cost)}` : '', lane.latency ? `, ${duration(lane.latency / 1e6)}` : ''),
-    lane.unjudged ? h('p', { class: 'warn' }, line(lane.unjudged, 300)) : null,
-    lane.judgement ? h('p', { class: lane.judgement.pass ? 'good' : 'bad', 'data-test': 'lab-judgement' }, `the judge: ${lane.judgement.pass ? 'good' : 'bad'}${lane.judgement.reason ? `, ${line(lane.judgement.reason, 300)}` : ''}`) : null,
-    lane.prefix && l.name !== 'observed' ? h('p', { class: 'muted mono', title: plain(`SHA-256 of the decisions that equal the recorded ones: ${lane.prefix}`) }, `SHA-256 of what is the same: ${lane.prefix.slice(0, 12)}`) : null,
-    l.session && moments.has(l.session) ? h('a', { href: address({ session: l.session }), 'data-test': 'lab-session' }, 'open the session')
-      : h('span', { class: 'muted' }, l.name === 'observed' ? 'The session is not in this log.' : 'The lane was not kept.'))
-}
-
-const checks = (all) => {
-  const failed = all.filter((c) => !c.pass)
-  return failed.length ? h('ul', { class: 'lab-checks' }, failed.map((c) => h('li', { 'data-test': 'lab-check' }, h('strong', { class: 'bad' }, line(c.name, 80)), ' ', line(c.message ?? '', 300)))) : null
-}
-
-// lines are the rows of decisions; equal ones far from the first difference are folded.
-function lines(rows, all, first, difference) {
-  const fold = first > KEEP + 1 ? first - KEEP : first < 0 && rows.length > 40 ? rows.length - KEEP : 0
-  const draw = (r, i) => lineOf(r, i, all, i === first ? difference : null)
-  if (!fold) return rows.map(draw)
-  const folded = h('details', { class: 'common', 'data-test': 'lab-common', 'data-count': fold }, h('summary', {}, `${number(fold)} decision${fold === 1 ? '' : 's'} before are the same`))
-  folded.addEventListener('toggle', () => {
-    if (folded.open && folded.childElementCount === 1) folded.append(...rows.slice(0, fold).map(draw))
-  })
-  return [folded, ...rows.slice(fold).map((r, i) => draw(r, i + fold))]
-}
-
-function lineOf(row, index, all, difference) {
-  const given = row.filter(Boolean)
-  const same = given.length === all.length && given.every((d) => equal(d, given[0]))
-  return h('div', { class: ['lab-line', same ? 'same' : 'differs'], role: 'row', 'data-test': 'lab-line', 'data-index': index, 'data-first': Boolean(difference) },
-    difference ? h('p', { class: 'lab-first' }, h('strong', {}, 'First difference: '), line(difference.why, 300)) : null,
-    row.map((d, i) => h('div', { class: 'lab-cell', role: 'cell', 'data-lane': all[i].name }, d ? decision(d, all[i], row[i === 0 ? all.length - 1 : 0]) : h('span', { class: 'muted' }, '–'))))
-}
-
-function decision(d, lane, other) {
-  const to = lane.goes(d)
-  const text = content(d)
-  const parts = d.kind === 'model-request' && lane.name === 'candidate' ? changedParts(d, other) : []
-  return [
-    h('header', {}, h('code', { class: 'lab-kind' }, plain(d.kind)), d.name ? h('strong', {}, line(d.name, 60)) : null, d.agent ? h('span', { class: 'muted' }, line(d.agent, 60)) : null, h('span', { class: 'grow' }),
-      to ? h('a', { href: to.address, class: 'mono', 'data-test': 'lab-moment', 'data-at': to.at }, `#${to.at}`) : null),
-    parts.length ? h('div', { class: 'lab-parts' }, parts.map((p) => chip(`another ${p}`, 'warn'))) : null,
-    text === null ? null : typeof text === 'string' ? (other && content(other) !== text && typeof content(other) === 'string' ? marked(text, content(other)) : prose(text)) : tree(text, { open: 1 }),
-  ]
-}
-
-// changedParts are the parts of a model's request that another lane's has not, as far as both are known.
-const changedParts = (d, other) => (other?.kind === 'model-request' ? Object.keys(d.parts ?? {}).filter((p) => other.parts?.[p] !== undefined && other.parts[p] !== d.parts[p]) : [])
-
-// content is what a decision says: a text, or a value.
-function content(d) {
-  if (d.kind === 'model-request') return null // it has hashes alone
-  if (d.content === undefined || d.content === null) return null
-  if (d.kind === 'model-answer' && Array.isArray(d.content) && d.content.every((p) => typeof p?.text === 'string' && !p.call)) return d.content.map((p) => p.text).join('\n')
-  return d.content
-}
-
-const equal = (a, b) => a.kind === b.kind && a.agent === b.agent && a.name === b.name && (a.hash === b.hash || a.kind === 'model-request')
-
-// aligned sets decisions beside each other that are the same: a row has one of each lane, or null.
-export function aligned(lanes) {
-  let rows = lanes[0].map((d) => [d])
-  for (let n = 1; n < lanes.length; n++) {
-    const out = []
-    let [i, j] = [0, 0]
-    const pad = Array(n).fill(null)
-    const last = rows.map((r) => r.findLast(Boolean))
-    for (const [x, y] of [...pairs(last, lanes[n]), [rows.length, lanes[n].length]]) {
-      while (i < x || j < y) { // what stands between equal ones is set beside each other
-        if (i < x && j < y) out.push([...rows[i++], lanes[n][j++]])
-        else if (i < x) out.push([...rows[i++], null])
-        else out.push([...pad, lanes[n][j++]])
-      }
-      if (x < rows.length && y < lanes[n].length) out.push([...rows[i++], lanes[n][j++]])
-    }
-    rows = out
-  }
-  return rows
-}
-
-const most = 600 // decisions after the common ones that are aligned with care
-
-// pairs returns the places of a longest common subsequence, front and end first.
-function pairs(a, b) {
-  let front = 0
-  while (front < a.length && front < b.length && equal(a[front], b[front])) front++
-  const out = Array.from({ length: front }, (_, i) => [i, i])
-  const [x, y] = [a.slice(front), b.slice(front)]
-  if (x.length > most || y.length > most) return out
-  const w = y.length + 1
-  const long = new Uint16Array((x.length + 1) * w)
-  for (let i = x.length - 1; i >= 0; i--) {
-    for (let j = y.length - 1; j >= 0; j--) long[i * w + j] = equal(x[i], y[j]) ? long[(i + 1) * w + j + 1] + 1 : Math.max(long[(i + 1) * w + j], long[i * w + j + 1])
-  }
-  for (let i = 0, j = 0; i < x.length && j < y.length;) {
-    if (equal(x[i], y[j])) out.push([front + i++, front + j++])
-    else if (long[(i + 1) * w + j] >= long[i * w + j + 1]) i++
-    else j++
-  }
-  return out
-}
-
-// firstDifference is the row where the lanes part: the one that the lab names, or the first that is
-// not the same in the last two lanes.
-function firstDifference(rows, difference) {
-  if (!difference) return -1
-  const parted = (r) => {
-    const [b, c] = r.slice(-2)
-    return !b || !c || !equal(b, c)
-  }
-  const named = rows.findIndex((r) => parted(r) && r.some((d) => d?.kind === difference.kind))
-  return named >= 0 ? named : rows.findIndex(parted)
-}
-
-// compareAddress compares the recorded session with the candidate's lane where they part.
-function compareAddress(all, row, { stored }) {
-  const [observed, candidate] = [all[0], all.at(-1)]
-  if (!stored || !row) return ''
-  const to = [row[0] && observed.goes(row[0]), row.at(-1) && candidate.goes(row.at(-1))]
-  return to[0] && to[1] ? address({ session: observed.session, at: to[0].at, compareTo: { session: candidate.session, at: to[1].at } }) : ''
-}
-
-// momentsOf knows where the records of sessions are in this log: an imported one has others.
-async function momentsOf(app, sessions) {
-  const known = new Map()
-  await Promise.all([...new Set(sessions)].filter(Boolean).map(async (session) => {
-    const at = new Map()
+  // show shows a session, which may not have been judged yet.
+  async function show(session) {
+    const row = lab.rows.get(session)
+    if (shown?.session === session && shown.row === row) return
+    const now = shown = { session, row }
+    delete element.dataset.ready
+    const head = [heading(session, row)]
+    put(element, head, h('p', { class: 'muted', role: 'status' }, row || !lab.begun ? 'Loading…' : 'The lab has not judged this session, or its cohort does not have it.'))
+    if (!row) return
     try {
-      await app.api.ndjson(sessionPath(session, 'records'), { kind: 'fact', dead: true }, (r) => at.set(r.origin?.sequence ?? r.sequence, r.sequence))
+      const lanes = await lab.lanes(session, signal)
+      if (shown !== now) return
+      if (!lanes) put(element, head, h('p', { class: 'muted' }, 'The lab has kept no lanes of this session.'))
+      else await draw(head, lanes, row, now)
     } catch (err) {
-      if (err.status !== 404 && err.status !== 403) throw err
-      return
+      if (shown === now && !signal.aborted) put(element, head, failure(err), h('button', { type: 'button', onclick: () => { shown = null; show(session) } }, 'Try again'))
     }
-    known.set(session, at)
-  }))
-  return {
-    has: (session) => known.has(session),
-    of(session, sequence) {
-      const at = known.get(session)?.get(sequence)
-      return at ? { at, address: address({ session, at }) } : null
-    },
   }
+
+  function heading(session, row) {
+    const to = (by, label, picture) => {
+      const next = table.next(session, by)
+      return h(next === undefined ? 'span' : 'a', { class: 'lab-step', 'data-test': by < 0 ? 'lab-previous' : 'lab-next', ...(next === undefined ? { 'aria-hidden': 'true' } : { title: label, 'aria-label': label, href: address({ session: app.session, part: next }) }) }, icon(picture))
+    }
+    return h('header', { class: 'lab-title' }, h('a', { href: address({ session: app.session }), 'data-test': 'lab-back' }, '← All sessions'), to(-1, 'The session before (p)', 'back'), to(1, 'The next session (n)', 'next'),
+      h('h2', { title: plain(session) }, line(session, 80)), row ? [chip(row.verdict, verdicts.get(row.verdict) ?? 'warn'), h('span', { class: 'muted' }, line(row.agent, 60))] : null, h('span', { class: 'grow' }), labels.control(session))
+  }
+
+  // draw chooses the lanes, and fills in the moments when they are known.
+  async function draw(head, s, row, now) {
+    const both = lab.begun?.baseline === 'driven'
+    const baselines = (s.baseline ?? []).map((l, i, { length }) => ({ name: 'baseline', repeat: i, of: length, lane: l, id: row.stored?.baseline?.[i] }))
+    const candidates = (s.candidate ?? []).map((l, i, { length }) => ({ name: 'candidate', repeat: i, of: length, lane: l, id: row.stored?.candidate?.[i] }))
+    const observed = { name: 'observed', repeat: 0, lane: s.observed, id: s.session }
+    const choices = [...candidates, ...(both && baselines.length > 1 ? baselines.slice(1) : [])]
+    const flaky = row.verdict === 'flaky' && baselines.find((b) => b.repeat > 0 && both && (b.lane.outcome !== baselines[0].lane.outcome || !alike(b.lane, baselines[0].lane)))
+    const pick = { baseline: baselines[0], last: flaky || candidates.find((c) => c.lane.prefix === row.prefix) || candidates[0] || { name: 'candidate', repeat: 0, lane: {} } }
+    const known = new Map() // moments, by the id of a session
+    const body = h('div', {})
+    const again = () => put(body, bodyOf())
+    const bodyOf = () => {
+      const columns = [observed, ...(both && pick.baseline ? [pick.baseline] : []), pick.last]
+      return lanesOf(s, row, columns, known, selectors(columns))
+    }
+    const selectors = (columns) => columns.map((c, i) => {
+      const last = i === columns.length - 1
+      const of = last ? choices : i > 0 ? baselines : []
+      if (of.length < 2) return h('span', {}, title(c))
+      const select = h('select', { 'aria-label': last ? 'Lane on the right' : 'Repeat of the baseline', 'data-test': last ? 'lab-repeat' : 'lab-baseline', onchange: () => {
+        pick[last ? 'last' : 'baseline'] = of[select.selectedIndex]
+        load()
+      } }, of.map((o) => h('option', { selected: o === c }, title(o))))
+      return select
+    })
+    const load = async () => {
+      again()
+      reveal()
+      element.dataset.ready = ''
+      const wanted = [observed, pick.baseline, pick.last].filter((c) => c?.id && !known.has(c.id))
+      try {
+        await Promise.all(wanted.map(async (c) => {
+          const at = c.lane.decisions?.map((d) => numberOf(c, d)).filter(Boolean) ?? []
+          known.set(c.id, await lab.moments(c.id, at, signal))
+        }))
+      } catch (err) { // the lanes are there; the ways to their moments are not
+        if (shown === now && !signal.aborted) body.prepend(failure(err), h('button', { type: 'button', 'data-test': 'lab-again', onclick: load }, 'Try again'))
+      }
+      if (shown !== now || !wanted.length) return
+      for (const fill of body.querySelectorAll('[data-moment]')) fill.fill()
+      body.querySelector('.lab-summary')?.fill()
+    }
+    put(element, head, body)
+    await load()
+  }
+
+  // reveal scrolls to the first difference.
+  function reveal() {
+    first?.scrollIntoView({ block: 'center' })
+  }
+
+  function lanesOf(s, row, columns, known, names) {
+    const rows = rowsOf(columns.map((c) => c.lane.decisions ?? []))
+    const parted = columns.at(-1).name === 'candidate' || row.verdict === 'flaky'
+    const at = firstOf(rows, parted ? row.difference : undefined, s.agent)
+    if (at >= 0) rows[at].same = false // what is marked is not folded
+    const summary = h('div', { class: 'lab-summary' })
+    summary.fill = () => put(summary, summaryOf(row, columns, known, rows, at))
+    summary.fill()
+    const grid = h('div', { class: 'lab-grid', style: { '--lanes': columns.length } }, h('div', { class: 'lab-row lab-names' }, names.map((n) => h('div', {}, n))))
+    first = null
+    let from = 0
+    const until = (to) => {
+      while (from < rows.length && from < to) {
+        let end = from
+        while (end < rows.length && rows[end].same) end++
+        const folded = end === rows.length ? end - from : end - from - 1 // the one before a difference is shown
+        if (folded > FEW) grid.append(fold(rows.slice(from, from + folded), columns, known))
+        for (let i = folded > FEW ? from + folded : from; i < Math.max(end, from + 1); i++) grid.append(...rowOf(rows[i], columns, known, i === at ? row.difference : null))
+        from = Math.max(end, from + 1)
+      }
+      if (from >= rows.length) return
+      const more = h('button', { type: 'button', class: 'quiet', 'data-test': 'lab-more-rows', onclick: () => {
+        more.remove()
+        until(from + PAGE)
+      } }, `${number(Math.min(PAGE, rows.length - from))} more of ${number(rows.length - from)}`)
+      grid.append(more)
+    }
+    until(Math.max(PAGE, at + 1))
+    const ends = at < 0 && row.difference ? h('p', { class: 'lab-first', 'data-test': 'lab-first', tabindex: -1 }, h('strong', {}, 'No decision differs: '), plain(row.difference.kind), ' – ', plain(row.difference.why)) : null
+    first ??= ends
+    return [summary, ends, grid]
+  }
+
+  function rowOf(row, columns, known, difference) {
+    const cells = columns.map((c, i) => {
+      const d = row.cells[i]
+      if (!d) return h('div', { class: 'lab-none' })
+      const last = i === columns.length - 1
+      const against = row.cells[last ? i - 1 : columns.length - 1]
+      // What has changed is marked in the last lane, in texts in the others, too.
+      const other = last || (row.differs && d.kind !== 'model-request') ? against : undefined
+      return h('div', {}, decisionOf(d, { other, texts: !last, compact: row.same, lane: c.name, moment: momentOf(c, d, known) }))
+    })
+    const element = h('div', { class: ['lab-row', row.same ? 'same' : row.differs ? 'differs' : 'apart', difference && 'first'], 'data-test': 'lab-lanes-row', 'data-differs': row.differs }, cells)
+    if (!difference) return [element]
+    first = h('p', { class: 'lab-first', 'data-test': 'lab-first', tabindex: -1 }, h('strong', {}, 'First difference: '), plain(difference.kind), difference.sequence ? ` at #${difference.sequence}` : '', difference.agent ? `, agent ${line(difference.agent, 200)}` : '', ' – ', plain(difference.why))
+    return [first, element]
+  }
+
+  function fold(rows, columns, known) {
+    const box = h('details', { class: 'common', 'data-test': 'common', 'data-count': rows.length }, h('summary', {}, `${number(rows.length)} decisions are the same${rows.some((r) => r.again) ? ', but for what the model is asked, as before' : ''}`))
+    box.addEventListener('toggle', () => {
+      if (box.open && box.childElementCount === 1) for (const r of rows) box.append(...rowOf(r, columns, known, null))
+    })
+    return box
+  }
+
+  const numberOf = (column, d) => (column.name === 'observed' ? d.sequence : d.at)
+
+  // momentOf is the link to where a decision was recorded.
+  function momentOf(column, d, known) {
+    const n = numberOf(column, d)
+    if (!n) return null
+    const place = h('span', { 'data-moment': n })
+    place.fill = () => {
+      const to = known.get(column.id)?.get(n)
+      put(place, to ? h('a', { class: 'mono', 'data-test': 'lab-moment', 'data-lane': column.name, href: address({ session: column.id, at: to }), title: `${plain(column.id)} at #${to}` }, `#${n}`) : h('span', { class: 'mono muted' }, `#${n}`))
+    }
+    place.fill()
+    return place
+  }
+
+  function summaryOf(row, columns, known, rows, at) {
+    const measures = [
+      ['outcome', (l) => l.outcome ? `${l.outcome}${l.error ? ` (${l.error})` : ''}` : l.unjudged ? 'unjudged' : 'none', plain], ['steps', (l) => l.steps ?? 0, number], ['tokens', (l) => (l.tokens?.input ?? 0) + (l.tokens?.output ?? 0), number],
+      ['cost', (l) => l.cost ?? 0, money], ['latency', (l) => Math.round((l.latency ?? 0) / 1e6), (ms) => duration(ms)],
+    ]
+    const lanes = columns.map((c) => c.lane)
+    const unkept = columns.filter((c) => !c.id).map(title)
+    const absent = columns.filter((c) => c.id && known.get(c.id) === null)
+    const to = compareAt(columns, known, rows, at)
+    return [
+      row.difference ? h('p', { class: 'lab-reason' }, plain(row.difference.why)) : null,
+      h('div', { class: 'lab-scroll', tabindex: 0, role: 'region', 'aria-label': 'What the lanes took' }, h('table', { class: 'figures' }, h('thead', {}, h('tr', {}, h('td', {}), columns.map((c) => h('th', { scope: 'col' }, c.id && known.get(c.id) ? h('a', { href: address({ session: c.id }), title: plain(c.id) }, title(c)) : title(c))), h('th', { scope: 'col' }, 'change'))),
+        h('tbody', {}, measures.map(([name, of, show]) => {
+          const values = lanes.map(of), [a, b] = values.slice(-2)
+          return h('tr', { 'data-test': 'lab-lane-measure', 'data-what': name, class: a === b ? '' : 'differs' }, h('th', { scope: 'row' }, name), values.map((v) => h('td', {}, show(v))), h('td', { class: 'muted' }, a !== b && typeof a === 'number' ? signed(b - a, show) : ''))
+        })))),
+      lanes.map((l, i) => l.unjudged ? h('p', { class: 'bad' }, `The ${title(columns[i])} could not be driven further: `, plain(l.unjudged)) : null),
+      (row.checks ?? []).filter((c) => !c.pass).map((c) => h('p', { 'data-test': 'lab-check' }, chip('fails', 'bad'), ' ', h('strong', {}, plain(c.name)), ' ', plain(c.message))),
+      lanes.map((l, i) => l.judgement ? h('div', { class: 'io', 'data-test': 'lab-judgement' }, h('span', { class: 'label' }, title(columns[i])), chip(l.judgement.pass ? 'passes' : 'fails', l.judgement.pass ? 'good' : 'bad'), prose(l.judgement.reason ?? '')) : null),
+      absent.map((c) => h('p', { class: 'muted', 'data-test': 'lab-absent' }, `This log does not have the session ${plain(c.id)} of the lane ${c.name}, so there are no links to its moments.`)),
+      unkept.length ? h('p', { class: 'muted' }, `Not stored as sessions, and without links to moments: ${unkept.join(', ')}.`) : null,
+      h('p', { class: 'lab-ways' },
+        h('button', { type: 'button', 'data-test': 'lab-to-first', title: 'To the first difference (d)', onclick: reveal }, 'First difference'),
+        to ? h('a', { 'data-test': 'lab-compare', href: to }, 'Compare the sessions there') : null,
+        row.prefix ? h('span', { class: 'muted' }, 'same prefix ', h('code', { title: plain(row.prefix), 'data-test': 'lab-prefix' }, plain(row.prefix.slice(0, 12)))) : null),
+    ]
+  }
+
+  // compareAt is the link that compares observed and last lane where they part.
+  function compareAt(columns, known, rows, at) {
+    const ends = [columns[0], columns.at(-1)].map((c) => {
+      const i = columns.indexOf(c)
+      for (let r = at < 0 ? rows.length - 1 : at; r >= 0; r--) {
+        const d = rows[r].cells[i]
+        const to = d && known.get(c.id)?.get(numberOf(c, d))
+        if (to) return { session: c.id, at: to }
+      }
+      return null
+    })
+    return ends.every(Boolean) ? address({ ...ends[0], compareTo: ends[1] }) : null
+  }
+
+  const alike = (a, b) => (a.decisions ?? []).length === (b.decisions ?? []).length && (a.decisions ?? []).every((d, i) => sameDecision(d, b.decisions[i]))
+
+  return { element, show, reveal, clear: () => { shown = null } }
 }

@@ -4,7 +4,8 @@
 // What is shown is always of the record that the heading names: while another
 // one is on its way, the old one stays, under its own number.
 
-import { h, put, setText } from './dom.js'
+import { showsLab } from './labs.js'
+import { builtIn, h, put, reconcile, setText } from './dom.js'
 import { duration, moment as timeOf, money, number, plain } from './format.js'
 import { chip, items, place } from './conversation.js'
 import { diff, prose, tree } from './json.js'
@@ -82,7 +83,7 @@ export function mount(element, app) {
 
   function want() {
     const n = app.effectiveAt()
-    if (app.session === null || (app.at === null && !app.head)) return
+    if (app.session === null || (app.at === null && !app.head) || showsLab(app)) return
     if (shown?.session === app.session && shown.n === n && !('loading' in element.dataset)) return
     const key = `${app.session} ${n} ${app.at === null}`
     if (key === wanted && 'loading' in element.dataset) return // it is on its way
@@ -351,6 +352,7 @@ export function mount(element, app) {
   })
   app.on('at', want)
   app.on('timeline', () => app.at === null && want())
+  app.on('part', want)
   app.on('live', () => app.connection.state === 'live' && !trouble.hidden && want())
   app.on('reveal', () => {
     choose('conversation')
@@ -394,29 +396,4 @@ function sync(element, list, built, begun) {
     const items = groups.get(group)
     reconcile(box, items.map(({ key }) => key), (key, i) => built.get(key) ?? items[i].build())
   })
-}
-
-// builtIn is the child that an element has for a key, if it has one.
-function builtIn(element, key) {
-  const child = element?.byKey?.get(key)
-  return child?.parentNode === element ? child : undefined
-}
-
-// reconcile makes the children of an element those of some keys.
-function reconcile(element, keys, build, then = () => {}) {
-  const now = new Map()
-  let next = element.firstChild
-  keys.forEach((key, i) => {
-    const child = builtIn(element, key) ?? build(key, i)
-    now.set(key, child)
-    then(child, key)
-    if (child === next) next = next.nextSibling
-    else element.insertBefore(child, next)
-  })
-  while (next) {
-    const gone = next
-    next = next.nextSibling
-    gone.remove()
-  }
-  element.byKey = now
 }

@@ -6,6 +6,7 @@ import { strikes } from './conversation.js'
 import { actor } from './extras.js'
 import { failure } from './dialog.js'
 import { tree } from './json.js'
+import { showsLab } from './labs.js'
 import { address } from './app.js'
 import { sessionPath } from './api.js'
 import { Latest, drawing } from './states.js'
@@ -54,7 +55,7 @@ export function mount(element, app) {
   function soon() {
     clearTimeout(timer)
     timer = setTimeout(() => {
-      if (!box.open || app.session === null) return
+      if (!box.open || app.session === null || showsLab(app)) return
       const live = app.at === null
       latest.ask({ session: app.session, n: app.effectiveAt(), live, filter: { ...filter } }, live ? JSON.stringify([app.session, filter]) : '')
     }, REST_MS)
@@ -186,6 +187,7 @@ export function mount(element, app) {
   })
   app.on('reset', () => { marked = { key: '', list: Promise.resolve([]) } })
   app.on('at', soon)
+  app.on('part', soon)
   app.on('timeline', () => {
     lanes()
     if (app.at === null || marked.key !== '') soon()
