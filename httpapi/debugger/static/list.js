@@ -5,6 +5,8 @@
 import { sessionPath } from './api.js'
 import { ago, around, line, money, number, plain, short } from './format.js'
 import { h, icon, put, setText } from './dom.js'
+import { isLane } from './labs.js'
+import { createPages } from './pages.js'
 import { statusOf } from './states.js'
 
 const ROW = 58, HIT_ROW = 86 // px
@@ -13,12 +15,13 @@ const POLL_MS = 2000
 const SEARCH_MS = 250
 const MOST_IDS = 1000 // sessions whose ids are searched
 const USAGE_MS = 10_000 // between two looks at what a session has used
+const LAB = 'lab', LANES = 'lab-lane' // the agent types of labs, and of their lanes
 const statuses = ['active', 'paused', 'interrupted', 'completed', 'failed']
 
 export function mount(element, app) {
   const filter = { status: '', agentType: '', userId: '', tag: '' }
   let sort = 'updated'
-  let total = null, pages = new Map() // by number
+  let pages = createPages(PAGE)
   let found = null // of a search: their own rows
   let hits = { words: [], all: [], kind: '' } // what the search has found in sessions, and which kind of it is shown
   let generation = 0, failure = null
@@ -42,8 +45,8 @@ export function mount(element, app) {
       return load(number)
     }
     if (now !== generation) return
-    total = got.total
-    pages.set(number, held() ? keep(pages.get(number), got.items) : got.items)
+    const items = filter.agentType === LANES ? got.items : got.items.filter((s) => !isLane(s.sessionId))
+    pages.set(number, held() ? keep(pages.get(number), items) : items, got.total)
     failure = null
     agents(got.items)
   }
@@ -74,7 +77,7 @@ export function mount(element, app) {
 
   const asking = new Set()
   async function want(number, again) {
-    if (asking.has(number) || (pages.has(number) && !again)) return
+    if (asking.has(number) || (pages.get(number) && !again)) return
     asking.add(number)
     try {
       await load(number)
@@ -92,21 +95,20 @@ export function mount(element, app) {
   function inSight() {
     const first = Math.max(0, Math.floor(ui.scroll.scrollTop / row()) - 2)
     const last = Math.ceil((ui.scroll.scrollTop + ui.scroll.clientHeight) / row()) + 2
-    return [first, Math.min(last, (found ? found.length : total ?? 0) - 1)]
+    return [first, Math.min(last, (found ? found.length : pages.count()) - 1)]
   }
 
   function poll() {
     if (document.hidden || app.session === undefined || !element.offsetParent) return
     if (found) return
     const [first, last] = inSight()
-    for (let p = Math.floor(first / PAGE); p <= Math.max(0, Math.floor(last / PAGE)); p++) want(p, true)
+    for (let p = first > 0 ? pages.place(first).page : 0; p <= pages.place(Math.max(0, last)).page; p++) want(p, true)
   }
 
   function anew() {
     generation++
     asking.clear()
-    total = null
-    pages = new Map()
+    pages = createPages(PAGE)
     usage.clear()
     ui.scroll.scrollTop = 0
     want(0, true)
@@ -126,6 +128,9 @@ export function mount(element, app) {
     try {
       agents(((await app.api.get('/readyz')).agents ?? []).map((agentType) => ({ agentType })))
     } catch { /* then those of the sessions must do */ }
+    try {
+      agents((await app.api.get('/sessions', { agentType: LAB, limit: 1 })).items)
+    } catch { /* the same */ }
   }
 
   // --- searching
@@ -175,7 +180,7 @@ export function mount(element, app) {
 
   async function byWords(text) {
     try {
-      return (await app.api.get('/search', { q: text, limit: 50, userId: filter.userId, agentType: filter.agentType })).items
+      return (await app.api.get('/search', { q: text, limit: 50, userId: filter.userId, agentType: filter.agentType })).items.filter((hit) => filter.agentType === LANES || !isLane(hit.rootSessionId || hit.sessionId))
     } catch (err) {
       if (err.status === 501 || err.status === 403 || err.status === 400) return [] // without words that can be looked for
       failure = err
@@ -192,7 +197,7 @@ export function mount(element, app) {
 
   function paint() {
     frame = 0
-    const count = found ? found.length : total ?? 0
+    const count = found ? found.length : pages.count()
     ui.space.style.height = `${count * row()}px`
     element.toggleAttribute('data-found', Boolean(found))
     ui.kinds.hidden = !found || !hits.all.length
@@ -200,8 +205,8 @@ export function mount(element, app) {
     const gone = new Set(rows.keys())
     const fresh = []
     for (let i = first; i <= last; i++) {
-      const item = found ? found[i] : { session: pages.get(Math.floor(i / PAGE))?.[i % PAGE] }
-      if (!found && !item.session) want(Math.floor(i / PAGE))
+      const item = found ? found[i] : { session: pages.at(i) }
+      if (!found && !item.session) want(pages.place(i).page)
       gone.delete(i)
       let el = rows.get(i)
       if (!el) {
@@ -223,15 +228,15 @@ export function mount(element, app) {
       }
     }
     const filtered = Object.values(filter).some(Boolean)
-    setText(ui.count, total === null && !found ? '' : found ? `${number(count)} found` : `${number(count)} session${count === 1 ? '' : 's'}`)
+    setText(ui.count, pages.total === null && !found ? '' : found ? `${number(count)} found` : `${number(count)} session${count === 1 ? '' : 's'}`)
     ui.empty.hidden = count > 0
     put(ui.empty, failure && count === 0
       ? h('p', { 'data-test': 'error' }, failure.message, failure.status ? h('code', {}, failure.code) : '')
-      : total === null && !found ? h('p', {}, 'Loading…')
-        : h('p', {}, found || filtered ? 'Nothing fits.' : 'No sessions yet. Start one, and it appears here.'))
+      : pages.total === null && !found ? h('p', {}, 'Loading…')
+        : h('p', {}, found || filtered || pages.total ? 'Nothing fits.' : 'No sessions yet. Start one, and it appears here.'))
     ui.away.hidden = !failure || count === 0
     setText(ui.away, failure ? `${failure.message} The list may be out of date.` : '')
-    document.body.toggleAttribute('data-none', total === 0 && !filtered)
+    document.body.toggleAttribute('data-none', pages.total === 0 && !filtered)
     wantUsage(first, last)
   }
 
@@ -289,7 +294,7 @@ export function mount(element, app) {
   async function wantUsage(first, last) {
     if (adding || !offered || found || document.hidden) return
     for (let i = first; i <= last; i++) {
-      const s = pages.get(Math.floor(i / PAGE))?.[i % PAGE]
+      const s = pages.at(i)
       if (!s) continue
       const had = usage.get(s.sessionId)
       if (had && (had.head === s.headSequence || performance.now() - had.asked < USAGE_MS)) continue
