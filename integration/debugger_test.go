@@ -55,6 +55,7 @@ func runDebugger(t *testing.T, program string) {
 	secured := newDaemon(t, "serve", "--config", config, "--data-dir", filepath.Join(dir, "secured"))
 	demo.start()
 	secured.start()
+	lab, grows := newLabWorld(t), &labServer{t: t} // started when they are asked for
 
 	world, err := json.Marshal(map[string]any{
 		"demo":    demo.url,
@@ -64,8 +65,17 @@ func runDebugger(t *testing.T, program string) {
 	node := exec.CommandContext(t.Context(), "node", program, string(world))
 	node.Dir = "debugger"
 	node.Env = append(os.Environ(), "CHROMIUM="+browser)
-	obey(t, node, func(command, _ string) any {
+	obey(t, node, func(command, argument string) any {
 		switch command {
+		case "start-lab":
+			lab.d.start()
+			return lab.d.url
+		case "run-lab":
+			return lab.run()
+		case "start-growing":
+			return grows.start()
+		case "grow":
+			grows.append(argument)
 		case "kill":
 			demo.kill()
 		case "restart":

@@ -20,6 +20,18 @@ export const kill = () => tell('kill');
 /** restart starts the daemon again, on its data and its address. */
 export const restart = () => tell('restart');
 
+/** startLab starts a daemon for sessions that a lab judges, and returns its URL. */
+export const startLab = () => tell('start-lab');
+
+/** runLab has helixd judge them, with changed agents, and returns the exit code. */
+export const runLab = () => tell('run-lab');
+
+/** startGrowing starts a server of a log to which grow appends, and returns its URL. */
+export const startGrowing = () => tell('start-growing');
+
+/** grow appends chunks to a session, each with the label call, as a lab does that runs. */
+export const grow = (session, chunks) => tell(`grow ${JSON.stringify({ session, chunks })}`);
+
 const of = (session) => encodeURIComponent(session).replaceAll('.', '%2E');
 
 /** Daemon is one that is reached over HTTP. */

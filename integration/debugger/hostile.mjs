@@ -2,19 +2,7 @@
 // shows it, and obeys none of it.
 import assert from 'node:assert/strict';
 import { appears, close, goes, link, open, part, press, settles, shoot, text, until, write } from './browser.mjs';
-
-// Each place has its own text, so that it can be found.
-const forms = [
-  (w) => `<img src=x onerror="window.taken='${w}'">`,
-  (w) => `"><svg onload="window.taken='${w}'">`,
-  (w) => `<script>window.taken='${w}'</script>`,
-  (w) => `javascript:window.taken='${w}'//`,
-  (w) => `'"\`\${window.taken='${w}'}{{taken}}<a href="javascript:window.taken='${w}'">`,
-  (w) => `<iframe srcdoc="<script>parent.taken='${w}'</script>">`,
-  (w) => `</textarea></title></style><style>*{display:none!important}</style>${w}`,
-];
-let turn = 0;
-const evil = (where) => forms[turn++ % forms.length](where);
+import { evil, harmless } from './shown.mjs';
 
 /** records are a session that has something bad everywhere. */
 function records(session) {
@@ -65,18 +53,6 @@ function records(session) {
   all.at(-1).data.type = all.at(-1).type;
   add('fact', 'stream_failed', { error: bad('stream error') });
   return { all, words, waits };
-}
-
-async function harmless(page, about) {
-  const found = await page.evaluate(() => ({
-    taken: window.taken ?? null,
-    handlers: [...document.querySelectorAll('*')].filter((e) => [...e.attributes].some((a) => a.name.startsWith('on'))).map((e) => e.outerHTML.slice(0, 200)),
-    links: [...document.querySelectorAll('[href],[src],[action]')].map((e) => e.href || e.src || e.action).map(String).filter((to) => !/^(https?:|data:image\/|#)/.test(to)),
-    foreign: [...document.querySelectorAll('iframe,object,embed,base,script:not([src]),style')].map((e) => e.outerHTML.slice(0, 200)),
-    hidden: getComputedStyle(document.body).display === 'none',
-  }));
-  assert.deepEqual(found, { taken: null, handlers: [], links: [], foreign: [], hidden: false }, about);
-  assert.deepEqual(page.problems, [], about);
 }
 
 /** Everything is shown as it is written, and nothing of it runs. */

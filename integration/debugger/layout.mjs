@@ -1,15 +1,9 @@
 // Wide and narrow windows, and no mouse.
 import assert from 'node:assert/strict';
 import { appears, at, close, goes, link, open, part, press, settles, shoot, text, until, values, visible } from './browser.mjs';
+import { overflows } from './shown.mjs';
 
 const incident = 'demo-incident';
-
-/** overflows are the elements that make a page wider than its window. */
-const overflows = (page) => page.evaluate(() => {
-  const width = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth <= width) return [];
-  return [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > width + 1).map((e) => `${e.tagName}#${e.id}.${e.className} ${Math.round(e.getBoundingClientRect().right)}`).slice(0, 10);
-});
 
 /** small are texts of less than 12 pixels. */
 const small = (page) => page.evaluate(() => {

@@ -3,6 +3,8 @@ import { launch } from './browser.mjs';
 import { Daemon } from './daemon.mjs';
 import * as failures from './failures.mjs';
 import * as hostile from './hostile.mjs';
+import * as lab from './lab.mjs';
+import * as labedges from './labedges.mjs';
 import * as large from './large.mjs';
 import * as layout from './layout.mjs';
 import * as list from './list.mjs';
@@ -18,7 +20,7 @@ const only = process.env.DEBUGGER_ONLY;
 const world = { demo: new Daemon(demo), secured };
 
 let failed = 0;
-for (const [file, scenarios] of Object.entries({ moments, failures, list, waiting, travel, live, tokens, hostile, states, large, layout })) {
+for (const [file, scenarios] of Object.entries({ moments, failures, list, waiting, travel, live, tokens, hostile, states, large, lab, labedges, layout })) {
   for (const [name, run] of Object.entries(scenarios)) {
     const title = `${file}: ${name.replace(/[A-Z]/g, (c) => ` ${c.toLowerCase()}`)}`;
     if (only && !new RegExp(only).test(title)) continue;

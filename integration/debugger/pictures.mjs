@@ -2,6 +2,7 @@
 // every state in both colour schemes there, to look at.
 import { appears, at, close, drawn, launch, link, open, part, press, settles, text, until, write } from './browser.mjs';
 import { Daemon } from './daemon.mjs';
+import { bringSeven, opened, seven } from './labs.mjs';
 import { answering, chunks, large, none, records } from './samples.mjs';
 
 const docs = process.env.DEBUGGER_PICTURES;
@@ -116,6 +117,12 @@ if (states) {
   await picture('state', moment(), all(failed, (page) => press(page, part('pane-facts'))));
   await picture('client-tool', link(demo.url, 'where'), async (page) => { await settles(page, 'where'); await appears(page, part('answer')); });
   await picture('outside', link(demo.url, 'outside'), (page) => appears(page, part('outside')));
+  await bringSeven(demo);
+  const lanes = async (page) => { await opened(page); await until('the moments', () => page.$(part('lab-compare'))); };
+  await picture('lab', link(demo.url, seven.id), (page) => appears(page, part('lab-measure')));
+  await picture('lab-lanes', `${link(demo.url, seven.id)}+v-worse-a`, lanes);
+  await picture('phone-lab', link(demo.url, seven.id), (page) => appears(page, part('lab-measure')), phone);
+  await picture('phone-lab-lanes', `${link(demo.url, seven.id)}+v-worse-a`, lanes, phone);
   await picture('large', link(demo.url, large), async (page) => { await settles(page, large); await appears(page, part('lane')); });
   await picture('large-past', link(demo.url, large, 50_000), async (page) => { await settles(page, large, 50_000); await appears(page, part('lane')); });
   await picture('wide', moment(), failed, { width: 1680, height: 1000 });

@@ -1,5 +1,6 @@
 // What the page shows, beside what the daemon says.
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { part, settles } from './browser.mjs';
 
 /** leaves are the texts that a JSON value must be shown by. */
@@ -50,4 +51,48 @@ export async function agrees(page, daemon, session, n) {
   for (const p of state.turn?.step?.partial ?? []) if (p.text) has('what was being said', seen.moment, p.text);
   for (const w of leaves(state.customState ?? {}).slice(0, MOST)) has('the state', seen.tree, w);
   return { state, seen };
+}
+
+// Each place has its own text, so that it can be found.
+const forms = [
+  (w) => `<img src=x onerror="window.taken='${w}'">`,
+  (w) => `"><svg onload="window.taken='${w}'">`,
+  (w) => `<script>window.taken='${w}'</script>`,
+  (w) => `javascript:window.taken='${w}'//`,
+  (w) => `'"\`\${window.taken='${w}'}{{taken}}<a href="javascript:window.taken='${w}'">`,
+  (w) => `<iframe srcdoc="<script>parent.taken='${w}'</script>">`,
+  (w) => `</textarea></title></style><style>*{display:none!important}</style>${w}`,
+];
+let turn = 0;
+
+/** evil is a text that tries to take the page over. */
+export const evil = (where) => forms[turn++ % forms.length](where);
+
+/** harmless: nothing of what the page shows has run, or could. */
+export async function harmless(page, about) {
+  const found = await page.evaluate(() => ({
+    taken: window.taken ?? null,
+    handlers: [...document.querySelectorAll('*')].filter((e) => [...e.attributes].some((a) => a.name.startsWith('on'))).map((e) => e.outerHTML.slice(0, 200)),
+    links: [...document.querySelectorAll('[href],[src],[action]')].map((e) => e.href || e.src || e.action).map(String).filter((to) => !/^(https?:|data:image\/|#)/.test(to)),
+    foreign: [...document.querySelectorAll('iframe,object,embed,base,script:not([src]),style')].map((e) => e.outerHTML.slice(0, 200)),
+    hidden: getComputedStyle(document.body).display === 'none',
+  }));
+  assert.deepEqual(found, { taken: null, handlers: [], links: [], foreign: [], hidden: false }, about);
+  assert.deepEqual(page.problems, [], about);
+}
+
+/** overflows are the elements that make a page wider than its window. */
+export const overflows = (page) => page.evaluate(() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  return [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > width + 1).map((e) => `${e.tagName}#${e.id}.${e.className} ${Math.round(e.getBoundingClientRect().right)}`).slice(0, 10);
+});
+
+const axe = await readFile(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
+
+/** violations are what axe finds wrong with a page, by the rules of WCAG 2.2 AA. */
+export async function violations(page) {
+  await page.evaluate(axe);
+  const { violations: found } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }));
+  return found.flatMap((v) => v.nodes.slice(0, 8).map((n) => `${v.id}: ${n.target} ${n.any.concat(n.all).map((c) => c.message).join('; ').slice(0, 160)} ${n.html.slice(0, 120)}`));
 }

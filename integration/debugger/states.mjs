@@ -1,18 +1,9 @@
 // What somebody sees who has never seen the page: nothing yet, loading, unreachable, an
 // outside producer's session. Every state can be read by everybody: axe checks WCAG AA.
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { appears, close, drawn, link, open, part, press, settles, shoot, text, until, write } from './browser.mjs';
 import { answering, chunks, none } from './samples.mjs';
-
-const axe = await readFile(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
-
-/** violations are what axe finds wrong with a page, by the rules of WCAG 2.2 AA. */
-async function violations(page) {
-  await page.evaluate(axe);
-  const { violations: found } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }));
-  return found.flatMap((v) => v.nodes.slice(0, 8).map((n) => `${v.id}: ${n.target} ${n.any.concat(n.all).map((c) => c.message).join('; ').slice(0, 160)} ${n.html.slice(0, 120)}`));
-}
+import { violations } from './shown.mjs';
 
 /** Without sessions the page says what to do, and does it. */
 export async function teachesAndStarts({ browser, demo }) {
