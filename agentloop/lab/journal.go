@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -19,11 +20,11 @@ import (
 // The agent types of a lab's own sessions.
 const (
 	// AgentType is that of a lab. docs/reference/lab.md#a-labs-sessions describes its records.
-	AgentType = "lab"
+	AgentType = cohort.LabType
 	// LaneType is that of lanes: no node has such an agent, so none continues them.
-	LaneType = "lab-lane"
+	LaneType = cohort.LaneType
 	// LabelsType is that of people's labels of the sessions of a cohort.
-	LabelsType = "lab-labels"
+	LabelsType = cohort.LabelsType
 )
 
 const (

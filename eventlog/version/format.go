@@ -1,6 +1,9 @@
 package version
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Format is the number of the format in which this program stores data: in the streams of
 // a log and those beside it, and in the files of an embedded server. A log has it in the
@@ -24,6 +27,7 @@ const Format = 2
 type NewerError struct {
 	Of     string // "the log", for instance
 	Format int    // its number
+	Reads  int    // the last one that this program knows of such data; 0: Format of this package
 	Helixd string // the version that has written it; empty: not known
 }
 
@@ -33,7 +37,7 @@ func (e *NewerError) Error() string {
 		by, advice = "of a later version", "use that version"
 	}
 	return fmt.Sprintf("%s has format %d, written by helixd %s; this is helixd %s, which reads formats up to %d: %s",
-		e.Of, e.Format, by, Current(), Format, advice)
+		e.Of, e.Format, by, Current(), cmp.Or(e.Reads, Format), advice)
 }
 
 // Check returns a *NewerError if data has a later format than this program knows. helixd

@@ -126,7 +126,7 @@ func Read(in io.Reader) (*Cohort, error) {
 				return nil, fmt.Errorf("%w: it does not begin with a header", ErrDamaged)
 			}
 			if l.Cohort.Version > Version {
-				return nil, fmt.Errorf("cohort: %w", &version.NewerError{Of: "the cohort", Format: l.Cohort.Version, Helixd: l.Cohort.Helixd})
+				return nil, fmt.Errorf("cohort: %w", &version.NewerError{Of: "the cohort", Format: l.Cohort.Version, Reads: Version, Helixd: l.Cohort.Helixd})
 			}
 			c.Header = *l.Cohort
 			continue

@@ -131,6 +131,7 @@ func TestAFileIsReadAsItWasWritten(t *testing.T) {
 	}
 	_, err = cohort.Read(strings.NewReader(`{"cohort":{"version":99,"helixd":"9.9"}}` + "\n"))
 	require.ErrorContains(t, err, "helixd 9.9")
+	require.ErrorContains(t, err, "reads formats up to 1", "of cohorts, not of logs")
 }
 
 func each(records []eventlog.Record) iter.Seq2[eventlog.Record, error] {
@@ -156,6 +157,23 @@ func TestABackupMakesTheSameCohort(t *testing.T) {
 	raw[len(raw)/2] ^= 1
 	_, err = cohort.Create(t.Context(), cohort.FromBackup(t.Context(), bytes.NewReader(raw)), cohort.Options{})
 	require.ErrorIs(t, err, backup.ErrDamaged)
+}
+
+// What a lab has stored on a daemon is not recorded work: a failed lane beside its session would count it twice.
+func TestALabsOwnSessionsAreLeftOut(t *testing.T) {
+	d := open(t, "nothing")
+	d.run(t, engine.StartRequest{SessionID: "s", AgentType: "mute", Messages: []agentloop.Input{{Content: "Hm?"}}})
+	recorded := d.cohort(t, cohort.Options{})
+	for id, agent := range map[string]string{"lane": cohort.LaneType, "lab": cohort.LabType, "labels": cohort.LabelsType} {
+		named, err := cohort.Named(recorded.Sessions[0].Log, "s", id, agent)
+		require.NoError(t, err)
+		_, err = eventlog.Import(t.Context(), d.log, id, each(named), eventlog.ImportOptions{Restore: projector.TranslateRestore})
+		require.NoError(t, err)
+	}
+	again := d.cohort(t, cohort.Options{Filter: cohort.Filter{Status: projector.SessionFailed}})
+	require.Equal(t, []string{"s"}, ids(again))
+	require.Equal(t, 1, again.Header.Found)
+	require.Equal(t, []string{"lane"}, ids(d.cohort(t, cohort.Options{Filter: cohort.Filter{Agent: cohort.LaneType}})), "it is asked for")
 }
 
 func TestFiltersAndSampling(t *testing.T) {

@@ -34,8 +34,15 @@ type Options struct {
 	Rules *Rules // nil: nothing is redacted
 }
 
+// The agent types of the sessions that a lab itself stores.
+const (
+	LabType    = "lab"
+	LaneType   = "lab-lane"
+	LabelsType = "lab-labels"
+)
+
 // Create makes a cohort of sessions. Sessions without an agent, those of outside producers and of
-// memories, are left out. All of the cohort is held in memory. Errors: those of sessions, a [*RuleError],
+// memories, are left out, and a lab's own unless the filter names their agent. All of the cohort is held in memory. Errors: those of sessions, a [*RuleError],
 // and one that says that the filter took none.
 func Create(ctx context.Context, sessions iter.Seq2[Source, error], o Options) (*Cohort, error) {
 	c := &Cohort{Header: Header{Filter: o.Filter, Limit: o.Limit, Seed: o.Seed}}
@@ -107,7 +114,8 @@ func read(ctx context.Context, source Source, f Filter) (s *Session, skipped str
 		return nil, "damaged", nil
 	}
 	s.Agent, s.Status, s.Tags = t.AgentType, string(t.Status), t.Tags
-	if !f.takes(look) {
+	ofLab := s.Agent == LabType || s.Agent == LaneType || s.Agent == LabelsType
+	if ofLab && f.Agent == "" || !f.takes(look) {
 		return nil, "", nil
 	}
 	return s, "", nil
