@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -21,7 +22,7 @@ type Assertion struct {
 	Agent    string   `json:"agent"`
 	Sessions []string `json:"sessions"`
 
-	// Outcome is the status with which the last run has to end: completed, failed, ...
+	// Outcome is the status with which the last run has to end, one of [Outcomes].
 	Outcome string `json:"outcome"`
 	// Contains are texts that the output has to hold, Excludes those that it must not hold.
 	Contains []string `json:"contains"`
@@ -40,6 +41,9 @@ type Assertion struct {
 	// Func is a rule in Go; an error says why the lane does not keep it.
 	Func func(session, agent string, lane Lane) error `json:"-"`
 }
+
+// Outcomes are how the last run of a lane may end.
+var Outcomes = []string{"completed", "failed", "interrupted", "paused"}
 
 // PathRule is about the values that an RFC 9535 JSONPath selects. Without Equals, it has to select
 // at least one.
@@ -98,6 +102,9 @@ func NewSuite(assertions []Assertion) (*Suite, error) {
 			if err != nil {
 				errs = append(errs, &FieldError{i, field, err})
 			}
+		}
+		if a.Outcome != "" && !slices.Contains(Outcomes, a.Outcome) {
+			fail("outcome", errors.New("must be one of "+strings.Join(Outcomes, ", ")))
 		}
 		var err error
 		if a.Matches != "" {

@@ -62,7 +62,7 @@ func TestAssertions(t *testing.T) {
 }
 
 func TestAssertionsAreAboutTheirSessions(t *testing.T) {
-	s, err := NewSuite([]Assertion{{Agent: "shop", Outcome: "x"}, {Sessions: []string{"s2"}, Outcome: "x"}})
+	s, err := NewSuite([]Assertion{{Agent: "shop", Outcome: "failed"}, {Sessions: []string{"s2"}, Outcome: "failed"}})
 	require.NoError(t, err)
 	require.Len(t, s.Check("s1", "shop", Lane{}), 1)
 	require.Len(t, s.Check("s2", "shop", Lane{}), 2)

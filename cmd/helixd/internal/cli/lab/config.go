@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	pathpkg "path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +32,15 @@ type file struct {
 
 	suite   *result.Suite
 	scripts map[string][]config.Turn // of the script's file, by agent
+	at      func(key, text string) error
+}
+
+// named says at which key a file is named that does not exist.
+func (f *file) named(key string, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return f.at(key, err.Error())
+	}
+	return err
 }
 
 // What models and unmatched may be.
@@ -76,6 +86,7 @@ func load(path string) (*file, error) {
 		return nil, err
 	}
 	at := read.At
+	f.at = at
 	var errs []error
 	need := func(ok bool, key, text string) {
 		if !ok {
@@ -91,6 +102,8 @@ func load(path string) (*file, error) {
 	for i, s := range f.Simulate {
 		key := indexed("simulate", i)
 		need(s.Tool != "", key+".tool", "must not be empty")
+		_, err := pathpkg.Match(s.Tool, "")
+		need(err == nil, key+".tool", "is no name and no pattern such as get_*")
 		need((len(s.Result) > 0) != (s.Error != ""), key, "needs result or error, one of them")
 	}
 	for i, k := range f.Accept {

@@ -67,8 +67,8 @@ accept: [prompt]
 assert:
   - matches: "("
   - name: nothing
-  - trajectory: {order: some}
-simulate: [{tool: x}]
+  - {trajectory: {order: some}, outcome: done}
+simulate: [{tool: x}, {tool: "[", error: e}]
 judge: {}
 `)
 	_, err := load(path)
@@ -83,6 +83,8 @@ judge: {}
 	require.Contains(t, got, ":5: assert[0].matches: error parsing regexp: missing closing ): `(`")
 	require.Contains(t, got, ":6: assert[1].name: the assertion checks nothing: give it outcome, contains, excludes, matches, schema, paths, trajectory or budget")
 	require.Contains(t, got, `:7: assert[2].trajectory.order: must be ordered, exact or any, not "some"`)
+	require.Contains(t, got, ":7: assert[2].outcome: must be one of completed, failed, interrupted, paused")
+	require.Contains(t, got, ":8: simulate[1].tool: is no name and no pattern such as get_*")
 	require.Contains(t, got, ":8: simulate[0]: needs result or error, one of them")
 	require.Contains(t, got, ":9: judge.prompt: must not be empty: say what a good session is")
 	require.Contains(t, got, ":9: judge.model: needs a provider")

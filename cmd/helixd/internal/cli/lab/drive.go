@@ -29,7 +29,7 @@ import (
 func drive(ctx context.Context, p *flags.Process, c runCmd, f *file, progress func(done, total int)) (*result.Report, error) {
 	recording, err := open(f.Cohort)
 	if err != nil {
-		return nil, err
+		return nil, f.named("cohort", err)
 	}
 	o := lab.Options{
 		Name: filepath.Base(f.Cohort), Cohort: recording, Live: f.Models == live, Unmatched: lab.Unmatched(f.Unmatched), Safe: f.Safe, LiveTools: c.Live,
@@ -42,7 +42,7 @@ func drive(ctx context.Context, p *flags.Process, c runCmd, f *file, progress fu
 	state := sha256.New()
 	candidate, err := config.Load(f.Candidate, f.getenv())
 	if err != nil {
-		return nil, err
+		return nil, f.named("candidate", err)
 	}
 	if o.Candidate, err = agentsOf(candidate, recording); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func drive(ctx context.Context, p *flags.Process, c runCmd, f *file, progress fu
 	if f.Baseline != recorded {
 		baseline, err := config.Load(f.Baseline, f.getenv())
 		if err != nil {
-			return nil, err
+			return nil, f.named("baseline", err)
 		}
 		if o.Baseline, err = agentsOf(baseline, recording); err != nil {
 			return nil, err

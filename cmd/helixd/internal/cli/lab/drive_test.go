@@ -167,9 +167,12 @@ func TestLabRun(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Contains(t, text, "NO_KEY_IN_CI is not set")
 
-	for _, bad := range []string{"candidate: none.yaml\n", "candidate: helix.yaml\nbaseline: none.yaml\n", "candidate: helix.yaml\nmodels: none.yaml\n"} {
-		_, code, _ = try(t, dir, bad)
+	for key, bad := range map[string]string{
+		"candidate: ": "candidate: none.yaml\n", "baseline: ": "candidate: helix.yaml\nbaseline: none.yaml\n", "models: ": "candidate: helix.yaml\nmodels: none.yaml\n",
+	} {
+		_, code, text = try(t, dir, bad)
 		require.Equal(t, 2, code, bad)
+		require.Regexp(t, `lab\.yaml:\d+: `+key+`.*none\.yaml`, text)
 	}
 	ignored, err := os.ReadFile(filepath.Join(dir, ".lab", "lab", ".gitignore"))
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/lab/result"
+	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
@@ -94,4 +96,14 @@ func TestALabWritesItsReports(t *testing.T) {
 	md, err := os.ReadFile(summary)
 	require.NoError(t, err)
 	require.Contains(t, string(md), "before\n## Regression lab: 0 regressions, 1 improvement")
+}
+
+// A wrong name is no empty page.
+func TestViewOfNoLab(t *testing.T) {
+	dir := t.TempDir()
+	err := clitest.RunIn[Commands](t, &flags.Process{Ctx: t.Context(), Stdout: io.Discard, Stderr: io.Discard, Log: slog.New(slog.DiscardHandler)},
+		"lab", "view", filepath.Join(dir, "typo.yaml"), "--listen", "127.0.0.1:0")
+	require.ErrorContains(t, err, "no lab was run there")
+	require.ErrorContains(t, err, "typo.yaml")
+	require.NoDirExists(t, filepath.Join(dir, ".lab"))
 }

@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/daemon"
@@ -29,6 +31,9 @@ func (c viewCmd) Run(p *flags.Process) error {
 		return flags.Misused(fmt.Errorf("--listen: %s is not a loopback address: everybody could read the sessions", c.Listen))
 	}
 	cfg.Auth.AllowUnauthenticated = true
+	if _, err := os.Stat(cfg.DataDir); errors.Is(err, os.ErrNotExist) { // an empty page would hide a wrong name
+		return fmt.Errorf("no lab was run there: there is no %s: helixd lab run %s makes it", cfg.DataDir, c.File)
+	}
 	if err := makeFolder(cfg.DataDir); err != nil {
 		return err
 	}
