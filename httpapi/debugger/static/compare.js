@@ -195,7 +195,7 @@ function calls(a, b) {
     [`${c.sessionId.startsWith(root) ? c.sessionId.slice(root.length) : c.sessionId} ${c.toolCallId}`, c]))
   const [left, right] = [keyed(a), keyed(b)]
   const all = [...new Set([...left.keys(), ...right.keys()])].map((k) => [left.get(k), right.get(k)])
-  const differ = all.filter(([x, y]) => !x || !y || x.status !== y.status || !same(x.result, y.result) || x.error !== y.error)
+  const differ = all.filter(([x, y]) => !x || !y || x.toolName !== y.toolName || !same(x.arguments, y.arguments) || x.status !== y.status || !same(x.result, y.result) || x.error !== y.error)
   const alike = all.filter((pair) => !differ.includes(pair)).map(([x]) => x)
   if (!all.length) return null
   return h('section', {}, h('h3', {}, `Tool calls: ${differ.length ? `${number(differ.length)} ${differ.length === 1 ? 'differs' : 'differ'}` : 'the same'}`),
@@ -208,6 +208,7 @@ const callOf = (c) => callBox(c, c.status === 'done' ? verdictOf(c) : c.status)
 
 const callBox = (c, status) => h('div', { class: 'call', 'data-status': status, 'data-bad': isBad(status) },
   h('header', {}, h('code', { class: 'tool-name' }, plain(c.toolName)), chip(status), h('code', { class: 'muted id' }, plain(c.toolCallId))),
+  h('div', { class: 'io' }, h('span', { class: 'label' }, 'in'), tree(c.arguments, { open: 1 })),
   c.error ? h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'), prose(c.error, { class: 'prose bad' })) : c.result !== undefined && c.result !== null ? h('div', { class: 'io' }, h('span', { class: 'label' }, 'out'), tree(c.result, { open: 1 })) : null)
 
 // messages shows two conversations side by side, what they have in common at
