@@ -13,12 +13,19 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
+// idMembers are helixd's own members whose values, or the names of whose members, are ids of sessions.
+// The id of a session may be a word that records have elsewhere.
+var idMembers = []string{
+	"agentId", "child", "childSessionId", "childSessionIds", "children", "fromSessionId", "ownerSessionId", "parentSessionId", "rootSessionId",
+	"session", "sessionId", "sessions", "streamId", "subSessionId",
+}
+
 // Named returns the records of a session as those of a session of another id and agent type: the ids
 // of its sub-agents begin with that id, too.
 func Named(records []eventlog.Record, from, to, agentType string) ([]eventlog.Record, error) {
-	name := func(text string) string {
+	name := func(text string, whole bool) string {
 		rest, ok := strings.CutPrefix(text, from)
-		if ok && (rest == "" || strings.HasPrefix(rest, projector.InfixCall) || strings.HasPrefix(rest, projector.InfixAgent) || strings.HasPrefix(rest, projector.InfixRemote)) {
+		if ok && (rest == "" && whole || strings.HasPrefix(rest, projector.InfixCall) || strings.HasPrefix(rest, projector.InfixAgent) || strings.HasPrefix(rest, projector.InfixRemote)) {
 			return to + rest
 		}
 		return text
@@ -33,12 +40,12 @@ func Named(records []eventlog.Record, from, to, agentType string) ([]eventlog.Re
 			case r.Agent == from && (slices.Equal(path, []string{"agentType"}) || slices.Equal(path, []string{"state", "agentType"})): // a fork has it in its state
 				return agentType
 			}
-			return name(text)
+			return name(text, len(path) > 0 && slices.Contains(idMembers, path[len(path)-1]))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cohort: record %d: %w", r.Sequence, err)
 		}
-		r.Agent = name(r.Agent)
+		r.Agent = name(r.Agent, true)
 		r.Entry = eventlog.Entry{Envelope: r.Envelope, Payload: payload}
 		out[i] = r
 	}
