@@ -19,8 +19,8 @@ import (
 )
 
 // drive has agents work on a session's inputs, in a log of its own, and returns its records too.
-func (f *frozen) drive(ctx context.Context, agents []Agent) (result.Lane, []eventlog.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.o.SessionTime)
+func (f *frozen) drive(whole context.Context, agents []Agent) (result.Lane, []eventlog.Record, error) {
+	ctx, cancel := context.WithTimeout(whole, f.o.SessionTime)
 	defer cancel()
 	d := &driver{frozen: f, log: memory.New(), id: f.base.ID, answered: map[string]bool{}}
 	d.now.Store(f.base.Created.Timestamp)
@@ -44,13 +44,13 @@ func (f *frozen) drive(ctx context.Context, agents []Agent) (result.Lane, []even
 		}
 		records = append(records, r)
 	}
-	if parent := context.Cause(ctx); err != nil && errors.Is(err, context.DeadlineExceeded) && parent != nil {
+	if whole.Err() != nil { // the lab ends, which says nothing of the session
+		return result.Lane{}, nil, context.Cause(whole)
+	}
+	if err != nil && ctx.Err() != nil {
 		return result.Lane{Unjudged: fmt.Sprintf("the session was not driven to its end within %s", f.o.SessionTime)}, records, nil
 	}
 	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			return result.Lane{}, nil, err
-		}
 		return result.Lane{Unjudged: err.Error()}, records, nil
 	}
 	read := lane.Read(d.id, records, f.known)
@@ -127,7 +127,7 @@ func (d *driver) answer(ctx context.Context) error {
 			if d.answered[a.Call.ID] {
 				continue
 			}
-			found, ok := d.take(a.Session.AgentType, lane.CallKey(a.Call.Name, a.Call.Arguments), a.Call.ID, func(r lane.Found) bool {
+			found, ok := d.take(a.Session.AgentType, a.Session.SessionID, lane.CallKey(a.Call.Name, a.Call.Arguments), a.Call.ID, func(r lane.Found) bool {
 				return r.Answer != nil && (r.Answer.Kind == fact.SubmitApproval) == (a.Call.Pending.Kind == fact.PendingApproval) || r.Answer != nil && r.Answer.Kind == fact.SubmitTimeout
 			})
 			if !ok {

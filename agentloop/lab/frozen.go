@@ -30,31 +30,35 @@ type frozen struct {
 	mu      sync.Mutex
 	used    map[int]bool                 // recorded answers, by their index
 	asked   map[string]map[string]string // parts of model requests that were made, by agent and key
-	latency time.Duration                // of models
-	cost    float64                      // by the prices, of recorded answers and live ones
-	live    bool                         // models are asked even if their answers are recorded
+	keys    lane.Keys
+	latency time.Duration // of models
+	cost    float64       // by the prices, of recorded answers and live ones
+	live    bool          // models are asked even if their answers are recorded
 }
 
 func newFrozen(o *Options, base *lane.Recording, prior *frozen, s *spent) *frozen {
 	return &frozen{o: o, base: base, prior: prior, spent: s, used: map[int]bool{}, asked: map[string]map[string]string{}}
 }
 
-// take returns the first recorded answer that fits and was not taken yet. One of the same call
-// is better.
-func (f *frozen) take(agent, key, call string, fits func(lane.Found) bool) (found lane.Found, ok bool) {
+// take returns the first recorded answer that fits and was not taken yet. One of the same session is
+// better, since agents that work at the same time may ask the same; so is one of the same call.
+func (f *frozen) take(agent, session, key, call string, fits func(lane.Found) bool) (found lane.Found, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	best := -1
+	best, most := -1, -1
 	for i, r := range f.base.Found {
 		if r.Agent != agent || r.Key != key || f.used[i] || !fits(r) {
 			continue
 		}
-		if call != "" && r.CallID == call {
-			best = i
-			break
+		fit := 0
+		if r.Session == session {
+			fit += 2
 		}
-		if best < 0 {
-			best = i
+		if call != "" && r.CallID == call {
+			fit++
+		}
+		if fit > most {
+			best, most = i, fit
 		}
 	}
 	if best < 0 {
@@ -131,7 +135,7 @@ type execute func(context.Context, *agentloop.Call, json.RawMessage) (any, error
 // tool answers the calls of a tool.
 func (f *frozen) tool(agent, name string, real execute) execute {
 	return func(ctx context.Context, c *agentloop.Call, args json.RawMessage) (any, error) {
-		found, ok := f.take(agent, lane.CallKey(name, args), c.ID, func(r lane.Found) bool { return r.Result != nil })
+		found, ok := f.take(agent, c.SessionID, lane.CallKey(name, args), c.ID, func(r lane.Found) bool { return r.Result != nil })
 		if ok {
 			return recorded(c, found.Result)
 		}
@@ -169,7 +173,7 @@ type recaller struct{ f *frozen }
 // Recall returns what the agent was reminded of by the same query. A query that was not recorded ends
 // the lane: nothing would be an answer, too.
 func (r recaller) Recall(_ context.Context, req agentloop.RecallRequest) ([]fact.RecalledMemory, error) {
-	found, ok := r.f.take(req.AgentType, req.Query, "", func(f lane.Found) bool { return f.Recall != nil })
+	found, ok := r.f.take(req.AgentType, req.SessionID, req.Query, "", func(f lane.Found) bool { return f.Recall != nil })
 	if ok && found.Recall.Error != "" {
 		return nil, errors.New(found.Recall.Error)
 	}
@@ -203,7 +207,7 @@ func (t *transport) Stream(_ context.Context, session string, _ uint64) iter.Seq
 		t.mu.Lock()
 		message := t.asked[session]
 		t.mu.Unlock()
-		found, ok := t.f.take(t.agent, lane.CallKey(t.tool, json.RawMessage(message)), "", func(r lane.Found) bool { return r.Result != nil })
+		found, ok := t.f.takeRemote(t.agent, session, lane.CallKey(t.tool, json.RawMessage(message)))
 		switch {
 		case !ok:
 			yield(remote.ErrorEvent{Error: lane.Unrecorded + ": the call was not recorded"}, nil)
@@ -213,6 +217,16 @@ func (t *transport) Stream(_ context.Context, session string, _ uint64) iter.Seq
 			yield(remote.EndEvent{Output: found.Result.Result}, nil)
 		}
 	}
+}
+
+// takeRemote takes the result of a call of a remote agent, whose session is named after the call.
+func (f *frozen) takeRemote(agent, session, key string) (lane.Found, bool) {
+	for _, r := range f.base.Found {
+		if r.Result != nil && r.Agent == agent && r.Key == key && projector.ChildID(r.Session, projector.InfixRemote, r.CallID) == session {
+			return f.take(agent, r.Session, key, r.CallID, func(r lane.Found) bool { return r.Result != nil })
+		}
+	}
+	return f.take(agent, "", key, "", func(r lane.Found) bool { return r.Result != nil })
 }
 
 func (t *transport) Status(_ context.Context, session string) (remote.Status, error) {

@@ -35,7 +35,9 @@ const (
 	results = "results"
 	// pieceBytes bounds the pieces in which a session's lanes are stored.
 	pieceBytes = 256 << 10
-	idDigits   = 12
+	// outputBytes bounds the output of a lab's session: a record has a largest size.
+	outputBytes = 8 << 20
+	idDigits    = 12
 )
 
 // journal keeps what a lab has done in a session of a log, so that a lab that dies continues, and
@@ -52,6 +54,9 @@ type journal struct {
 type entry struct {
 	result.Session
 	Seconds float64 `json:"seconds"`
+	// Cost and Tokens are what its live models and judges took.
+	Cost   float64 `json:"cost,omitempty"`
+	Tokens int64   `json:"tokens,omitempty"`
 }
 
 // begun is the data of the first record. All data say that folds need not keep them.
@@ -100,9 +105,19 @@ func openJournal(ctx context.Context, o *Options) (*journal, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the lab's session %s: %w", j.id, err)
 		}
-		if !ended {
-			break
+		if ended {
+			continue
 		}
+		if j.head == 0 && o.Taken != nil {
+			taken, err := o.Taken(ctx, j.id)
+			if err != nil {
+				return nil, err
+			}
+			if taken {
+				continue
+			}
+		}
+		break
 	}
 	if j.head > 0 {
 		return j, nil
@@ -158,6 +173,19 @@ func (j *journal) read(ctx context.Context) (ended bool, err error) {
 func (j *journal) get(session string) (entry, bool) {
 	e, ok := j.done[session] // nobody writes to it once it is read
 	return e, ok
+}
+
+// spent is what the lab has spent before it was started again, if it was.
+func (j *journal) spent(parallel int) *spent {
+	s := &spent{}
+	seconds := 0.0
+	for _, e := range j.done {
+		s.cost += e.Cost
+		s.tokens += e.Tokens
+		seconds += e.Seconds / float64(parallel)
+	}
+	s.began = time.Now().Add(-time.Duration(seconds * float64(time.Second)))
+	return s
 }
 
 // put keeps a session's lanes and result, all or nothing.
@@ -229,6 +257,12 @@ func (j *journal) end(ctx context.Context, r *result.Report) error {
 	short := *r
 	short.Results = nil
 	output, err := eventlog.Marshal(short)
+	if err == nil && len(output) > outputBytes { // the sessions' results have them, too
+		for _, list := range []*[]result.Difference{&short.Regressions, &short.Improvements, &short.Flaky, &short.Changed, &short.Unjudged} {
+			*list = []result.Difference{}
+		}
+		output, err = eventlog.Marshal(short)
+	}
 	if err != nil {
 		return err
 	}
@@ -240,12 +274,12 @@ func (j *journal) end(ctx context.Context, r *result.Report) error {
 }
 
 // labels are people's, of the sessions of the cohort.
-func (j *journal) labels(ctx context.Context, cohort string) (map[string]bool, error) {
+func (j *journal) labels(ctx context.Context, hash string) (map[string]bool, error) {
 	if j.log == nil {
 		return map[string]bool{}, nil
 	}
 	tree := new(projector.Tree)
-	for r, err := range j.log.Read(ctx, LabelsID(cohort), 0, 0) {
+	for r, err := range j.log.Read(ctx, LabelsID(hash), 0, 0) {
 		if errors.Is(err, eventlog.ErrSessionNotFound) {
 			return map[string]bool{}, nil
 		}

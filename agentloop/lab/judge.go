@@ -15,7 +15,7 @@ type Judge interface {
 }
 
 // judge has the lanes judged, if there is a judge.
-func (l *laboratory) judge(ctx context.Context, s *result.Session) error {
+func (l *laboratory) judge(ctx context.Context, s *result.Session, mine *spent) error {
 	if l.o.Judge == nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (l *laboratory) judge(ctx context.Context, s *result.Session) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		l.spent.add(used, l.o.Prices[l.o.Judge.Report().Model].Cost(used))
+		mine.add(used, l.o.Prices[l.o.Judge.Report().Model].Cost(used))
 		if err != nil {
 			of.Unjudged = "the judge failed: " + err.Error()
 			continue

@@ -26,9 +26,10 @@ func (m *frozenModel) Name() string { return model.NameOf(m.agent.Model) }
 
 // Generate answers by the script, with the recorded answer or, if that is allowed, by the model.
 func (m *frozenModel) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
-	f, name, key := m.f, m.agent.Name, lane.Key(req.Messages)
+	f, name := m.f, m.agent.Name
 	parts := lane.PartsOf(req, m.agent.ModelID, m.agent.OutputSchema)
 	f.mu.Lock()
+	key := f.keys.Of(req.Messages)
 	f.asked[name+" "+key] = parts
 	f.mu.Unlock()
 	if slices.ContainsFunc(req.Messages, func(t model.Message) bool {
@@ -53,7 +54,7 @@ func (m *frozenModel) Generate(ctx context.Context, req model.Request, emit func
 	why := f.differs(name, key, parts)
 	found, ok := lane.Found{}, false
 	if why == "" && !f.live {
-		found, ok = f.take(name, key, "", func(r lane.Found) bool { return r.Turn != nil })
+		found, ok = f.take(name, req.Session, key, "", func(r lane.Found) bool { return r.Turn != nil })
 	}
 	switch {
 	case ok && found.Turn.Failed != nil:
@@ -167,19 +168,24 @@ type spent struct {
 	// tokens and cost are of live models and judges.
 	tokens int64
 	cost   float64
-	calls  int
+	of     *spent // of which this is a session's part; nil: it is the whole
 }
 
 func (s *spent) add(u fact.TokenUsage, cost float64) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.tokens += u.Prompt + u.Completion
 	s.cost += cost
-	s.calls++
+	s.mu.Unlock()
+	if s.of != nil {
+		s.of.add(u, cost)
+	}
 }
 
 // over says which bound is reached; empty: none.
 func (s *spent) over(b Budget) string {
+	if s.of != nil {
+		return s.of.over(b)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

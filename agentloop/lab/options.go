@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
 	"path"
 	"time"
@@ -41,7 +42,7 @@ type Options struct {
 	Repeat int
 	// Parallel is how many sessions are driven at once; 0: as many as there are processors.
 	Parallel int
-	// SessionTime bounds a lane; 0: DefaultSessionTime.
+	// SessionTime bounds a lane; 0: DefaultSessionTime, or DefaultLiveTime.
 	SessionTime time.Duration
 	// Budget bounds what the lab itself spends. Sessions that are left then are not judged.
 	Budget Budget
@@ -53,6 +54,9 @@ type Options struct {
 	// another one.
 	Log   eventlog.Log
 	State string
+	// Taken, if set, reports whether a session's id is taken where the lab is copied to: a lab that
+	// begins gets another one then.
+	Taken func(ctx context.Context, id string) (bool, error)
 	// Progress, if set, is called after each session.
 	Progress func(done, sessions int)
 }
@@ -75,8 +79,11 @@ func Agents(agents ...agentloop.Agent) []Agent {
 	return out
 }
 
-// DefaultSessionTime bounds a lane.
-const DefaultSessionTime = 30 * time.Second
+// DefaultSessionTime bounds a lane, DefaultLiveTime one whose models are live.
+const (
+	DefaultSessionTime = 30 * time.Second
+	DefaultLiveTime    = 10 * time.Minute
+)
 
 // Budget bounds what the lab spends on live models and judges; 0 is no bound.
 type Budget struct {

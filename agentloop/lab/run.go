@@ -29,7 +29,12 @@ func Run(ctx context.Context, options Options) (*result.Report, error) {
 	}
 	o.Parallel = cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))
 	o.Repeat = max(o.Repeat, 1)
-	o.SessionTime = cmp.Or(o.SessionTime, DefaultSessionTime)
+	if o.SessionTime == 0 {
+		o.SessionTime = DefaultSessionTime
+		if o.Live {
+			o.SessionTime = DefaultLiveTime
+		}
+	}
 	o.Unmatched = cmp.Or(o.Unmatched, Refuse)
 	o.Rules.Live = o.Rules.Live || o.Live
 	for _, agents := range [][]Agent{o.Candidate, o.Baseline} { // so that an ill-defined agent is no verdict
@@ -43,7 +48,7 @@ func Run(ctx context.Context, options Options) (*result.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &laboratory{o: o, journal: j, spent: &spent{began: time.Now()}}
+	l := &laboratory{o: o, journal: j, spent: j.spent(o.Parallel)}
 	if l.labels, err = j.labels(ctx, o.Cohort.Header.Hash); err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}
@@ -66,7 +71,6 @@ type laboratory struct {
 	mu      sync.Mutex
 	results []result.Comparison
 	failed  error
-	before  float64 // seconds that lanes took before the lab was started again
 }
 
 // all judges the sessions, several at once.
@@ -105,11 +109,12 @@ func (l *laboratory) one(ctx context.Context, n int) error {
 	var driven driven
 	if !ok {
 		began := time.Now()
-		lanes, err := l.lanes(ctx, s, &driven)
+		mine := &spent{of: l.spent}
+		lanes, err := l.lanes(ctx, s, &driven, mine)
 		if err != nil {
 			return err
 		}
-		kept = entry{Session: lanes, Seconds: time.Since(began).Seconds()}
+		kept = entry{Session: lanes, Seconds: time.Since(began).Seconds(), Cost: mine.cost, Tokens: mine.tokens}
 	}
 	compared := l.o.Rules.Compare(kept.Session)
 	if !ok {
@@ -126,9 +131,6 @@ func (l *laboratory) one(ctx context.Context, n int) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ok {
-		l.before += kept.Seconds / float64(l.o.Parallel)
-	}
 	if l.results = append(l.results, compared); l.o.Progress != nil {
 		l.o.Progress(len(l.results), len(l.o.Cohort.Sessions))
 	}
@@ -139,7 +141,7 @@ func (l *laboratory) one(ctx context.Context, n int) error {
 type driven struct{ baseline, candidate [][]eventlog.Record }
 
 // lanes drives the baseline and the candidate.
-func (l *laboratory) lanes(ctx context.Context, s *cohort.Session, d *driven) (result.Session, error) {
+func (l *laboratory) lanes(ctx context.Context, s *cohort.Session, d *driven, mine *spent) (result.Session, error) {
 	recorded := lane.Read(s.ID, s.Log, nil)
 	out := result.Session{ID: s.ID, Agent: recorded.Created.AgentType, Observed: recorded.Lane}
 	out.Observed.Prefix = result.Prefix(out.Observed.Decisions, len(out.Observed.Decisions))
@@ -159,12 +161,12 @@ func (l *laboratory) lanes(ctx context.Context, s *cohort.Session, d *driven) (r
 		out.Baseline, out.Candidate = []result.Lane{out.Observed}, []result.Lane{{Unjudged: why}}
 		return out, nil
 	}
-	prior, err := l.baseline(ctx, recorded, &out, d)
+	prior, err := l.baseline(ctx, recorded, &out, d, mine)
 	if err != nil {
 		return out, err
 	}
 	for range l.o.Repeat {
-		driven, records, err := newFrozen(l.o, recorded, prior, l.spent).drive(ctx, l.o.Candidate)
+		driven, records, err := newFrozen(l.o, recorded, prior, mine).drive(ctx, l.o.Candidate)
 		if err != nil {
 			return out, err
 		}
@@ -174,18 +176,18 @@ func (l *laboratory) lanes(ctx context.Context, s *cohort.Session, d *driven) (r
 		lane.Align(&out.Observed, &driven)
 		out.Candidate, d.candidate = append(out.Candidate, driven), append(d.candidate, records)
 	}
-	return out, l.judge(ctx, &out)
+	return out, l.judge(ctx, &out, mine)
 }
 
 // baseline drives the baseline, if there is one that can be driven.
-func (l *laboratory) baseline(ctx context.Context, recorded *lane.Recording, out *result.Session, d *driven) (*frozen, error) {
+func (l *laboratory) baseline(ctx context.Context, recorded *lane.Recording, out *result.Session, d *driven, mine *spent) (*frozen, error) {
 	if len(l.o.Baseline) == 0 {
 		out.Baseline = []result.Lane{out.Observed}
 		return nil, nil
 	}
 	var first *frozen
 	for n := range l.o.Repeat {
-		f := newFrozen(l.o, recorded, nil, l.spent)
+		f := newFrozen(l.o, recorded, nil, mine)
 		f.live = l.o.Live && n > 0 // what the recorded answers repeat says nothing of the model
 		driven, records, err := f.drive(ctx, l.o.Baseline)
 		if err != nil {
@@ -210,7 +212,7 @@ func (l *laboratory) report() *result.Report {
 	o := l.o
 	head := result.Header{
 		Cohort: o.Name, Hash: o.Cohort.Header.Hash, Sessions: len(o.Cohort.Sessions),
-		Cost: l.spent.cost, Tokens: l.spent.tokens, Seconds: time.Since(l.spent.began).Seconds() + l.before, Labels: l.labels,
+		Cost: l.spent.cost, Tokens: l.spent.tokens, Seconds: time.Since(l.spent.began).Seconds(), Labels: l.labels,
 	}
 	if o.Judge != nil {
 		head.Judge = o.Judge.Report()

@@ -25,6 +25,7 @@ type Model interface {
 
 // Request is one model call.
 type Request struct {
+	Session  string // the id of the session that asks, a sub-agent's own; no part of the prompt
 	System   string
 	Messages []Message
 	Tools    []ToolSpec

@@ -10,9 +10,46 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 )
 
-// Key names the conversation of a model call: the same messages have the same key. The ids of
-// calls, what only the provider reads, and how a result's JSON is written don't count.
-func Key(messages []model.Message) string { return hashOf(said(messages)) }
+// Keys names the conversations of model calls. It remembers messages, which each call of a
+// conversation has again. The zero value is ready; it is not safe for concurrent use.
+type Keys struct{ hashes map[message]string }
+
+// message is one that has the same hash as another of the same fields: what they point to does not
+// change.
+type message struct {
+	role          model.Role
+	content, tool string
+	failed        bool
+	files         *fact.MessageFile
+	parts         *fact.TurnPart
+	lengths       [2]int
+}
+
+// Of returns the key of a conversation: the same messages have the same key. The ids of calls, what
+// only the provider reads, and how a result's JSON is written don't count.
+func (k *Keys) Of(messages []model.Message) string {
+	hashes := make([]string, len(messages))
+	for i, m := range messages {
+		of := message{m.Role, m.Content, m.ToolName, m.Failed, first(m.Files), first(m.Parts), [2]int{len(m.Files), len(m.Parts)}}
+		hash, ok := k.hashes[of]
+		if !ok {
+			if k.hashes == nil {
+				k.hashes = map[message]string{}
+			}
+			hash = hashOf(said(m))
+			k.hashes[of] = hash
+		}
+		hashes[i] = hash
+	}
+	return hashOf(hashes)
+}
+
+func first[T any](list []T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
 
 type saying struct {
 	Role    model.Role         `json:"role"`
@@ -23,13 +60,10 @@ type saying struct {
 	Failed  bool               `json:"failed,omitempty"`
 }
 
-func said(messages []model.Message) []saying {
-	out := make([]saying, len(messages))
-	for i, m := range messages {
-		out[i] = saying{Role: m.Role, Content: m.Content, Files: m.Files, Parts: partsOf(m.Parts), Tool: m.ToolName, Failed: m.Failed}
-		if m.Role == model.RoleTool && !m.Failed {
-			out[i].Content = string(result.Canonical([]byte(m.Content)))
-		}
+func said(m model.Message) saying {
+	out := saying{Role: m.Role, Content: m.Content, Files: m.Files, Parts: partsOf(m.Parts), Tool: m.ToolName, Failed: m.Failed}
+	if m.Role == model.RoleTool && !m.Failed {
+		out.Content = string(result.Canonical([]byte(m.Content)))
 	}
 	return out
 }

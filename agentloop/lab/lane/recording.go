@@ -38,7 +38,8 @@ type Input struct {
 
 // Found is a recorded answer to something that an agent asked for. One of the pointers is set.
 type Found struct {
-	Agent string // its type
+	Agent   string // its type
+	Session string // its own, a sub-agent's is not the root's
 	// Key is that of a conversation, or of a call: see CallKey.
 	Key    string
 	CallID string // of a call
@@ -110,6 +111,7 @@ type reader struct {
 	refused  []string             // calls, in any order: those of a step end as they like
 	waiting  string               // the run of messages whose request was taken back
 	forked   bool
+	keys     Keys
 	aborted  bool // the root's run: what ends then was not decided by an agent
 }
 
@@ -257,7 +259,7 @@ func (r *reader) fact(record eventlog.Record, f fact.Fact) {
 			Memories []string `json:"memories"`
 			Error    string   `json:"error,omitempty"`
 		}{f.Query, memories, f.Error}, record.Sequence))
-		r.rec.Found = append(r.rec.Found, Found{Agent: a.typ, Key: f.Query, Recall: f})
+		r.rec.Found = append(r.rec.Found, Found{Agent: a.typ, Session: a.id, Key: f.Query, Recall: f})
 	case *fact.ModelFailed:
 		a.failed = f
 		a.request = r.request(a, record.Sequence)
@@ -300,7 +302,7 @@ func (r *reader) request(a *agent, at uint64) *result.Decision {
 		return nil
 	}
 	messages := conversation.ForModel(s.Messages)
-	key := Key(messages)
+	key := r.keys.Of(messages)
 	parts := map[string]string{result.PartMessages: key, result.PartMemory: hashOf(s.RecalledIDs())}
 	if r.known != nil {
 		more, ok := r.known(a.typ, key)
@@ -324,7 +326,7 @@ func (r *reader) turn(record eventlog.Record, a *agent, f *fact.ModelTurn) {
 	}
 	if d := r.request(a, record.Sequence); d != nil {
 		r.add(a, *d)
-		r.rec.Found = append(r.rec.Found, Found{Agent: a.typ, Key: d.Parts[result.PartMessages], Turn: &Turn{Answer: f, Latency: took}})
+		r.rec.Found = append(r.rec.Found, Found{Agent: a.typ, Session: a.id, Key: d.Parts[result.PartMessages], Turn: &Turn{Answer: f, Latency: took}})
 	}
 	if a.cut {
 		return
@@ -356,7 +358,7 @@ func (r *reader) answered(record eventlog.Record, f *fact.ResultSubmitted) {
 	if c.suspended == fact.PendingApproval && c.approval != nil {
 		c.allowed = &f.Approved
 	}
-	r.rec.Found = append(r.rec.Found, Found{Agent: a.typ, Key: CallKey(c.Name, c.Arguments), CallID: c.ID, Answer: f})
+	r.rec.Found = append(r.rec.Found, Found{Agent: a.typ, Session: a.id, Key: CallKey(c.Name, c.Arguments), CallID: c.ID, Answer: f})
 }
 
 // executed are the codes of calls that failed while they were executed.
@@ -386,7 +388,7 @@ func (r *reader) result(record eventlog.Record, a *agent, f *fact.ToolResult) {
 	d := r.decision(result.ToolResult, a, nameOf(c.Name), content, record.Sequence)
 	c.result = &d
 	r.rec.Found = append(r.rec.Found, Found{
-		Agent: a.typ, Key: CallKey(c.Name, c.Arguments), CallID: c.ID, Result: &Result{*f, r.patches[c.ID]},
+		Agent: a.typ, Session: a.id, Key: CallKey(c.Name, c.Arguments), CallID: c.ID, Result: &Result{*f, r.patches[c.ID]},
 	})
 }
 
@@ -410,7 +412,7 @@ func (r *reader) ended(record eventlog.Record, a *agent, f *fact.RunEnded) {
 	case fact.RunFailed:
 		if a.failed != nil && a.request != nil {
 			r.add(a, *a.request)
-			r.rec.Found = append(r.rec.Found, Found{Agent: a.typ, Key: a.request.Parts[result.PartMessages], Turn: &Turn{Failed: a.failed}})
+			r.rec.Found = append(r.rec.Found, Found{Agent: a.typ, Session: a.id, Key: a.request.Parts[result.PartMessages], Turn: &Turn{Failed: a.failed}})
 		}
 		r.add(a, r.decision(result.Error, a, f.ErrorCode, f.Error, record.Sequence))
 	}

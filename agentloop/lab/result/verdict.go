@@ -117,8 +117,34 @@ func rank(outcome string) int {
 	return slices.Index([]string{"failed", "interrupted", "", "paused", completed}, outcome)
 }
 
+// mostWhy is how many characters of a reason are kept: what a tool is asked may be in it.
+const mostWhy = 2000
+
 // Compare judges a session.
 func (r Rules) Compare(s Session) Comparison {
+	c := r.compare(s)
+	if c.Difference != nil {
+		c.Difference.Why = cut(c.Difference.Why, mostWhy)
+	}
+	for i := range c.Checks {
+		c.Checks[i].Message = cut(c.Checks[i].Message, mostWhy)
+	}
+	return c
+}
+
+// cut keeps so many characters of a text.
+func cut(text string, most int) string {
+	n := 0
+	for at := range text {
+		if n == most {
+			return text[:at] + "…"
+		}
+		n++
+	}
+	return text
+}
+
+func (r Rules) compare(s Session) Comparison {
 	c := Comparison{Session: s.ID, Agent: s.Agent, Observed: measuresOf(s.Observed), judged: s.Observed.Judgement}
 	if len(s.Baseline) == 0 || len(s.Candidate) == 0 {
 		c.Verdict, c.Difference = Unjudged, s.unjudged(Lane{}, Lane{Unjudged: "a lane was not run"})
@@ -284,9 +310,5 @@ func lastSequence(l Lane) (last uint64) {
 
 // ending says how a lane ended and with which output.
 func ending(l Lane) string {
-	text := []rune(l.Output)
-	if len(text) > shown {
-		text = append(text[:shown:shown], '…')
-	}
-	return strings.TrimSuffix(outcomeOf(l)+": "+string(text), ": ")
+	return strings.TrimSuffix(outcomeOf(l)+": "+cut(l.Output, shown), ": ")
 }

@@ -83,7 +83,7 @@ func (t *task) request() model.Request {
 	if s.Turn != nil {
 		system = conversation.System(system, s.Turn.Instructions, s.Messages)
 	}
-	return model.Request{System: system, Tools: t.def.Specs, Messages: conversation.ForModel(s.Messages)}
+	return model.Request{Session: t.session, System: system, Tools: t.def.Specs, Messages: conversation.ForModel(s.Messages)}
 }
 
 // generate calls the model. A panic of its adapter is a failed call.
