@@ -25,7 +25,7 @@ import (
 	"github.com/helixd/helixd/eventlog/version"
 )
 
-// drive runs the lab.
+// drive runs the lab. There is a report beside the error if the daemon alone does not have it.
 func drive(ctx context.Context, p *flags.Process, c runCmd, f *file, progress func(done, total int)) (*result.Report, error) {
 	recording, err := open(f.Cohort)
 	if err != nil {
@@ -97,18 +97,16 @@ func drive(ctx context.Context, p *flags.Process, c runCmd, f *file, progress fu
 			return nil, err
 		}
 		maps.Copy(given, o.Labels)
-		o.Labels = given
+		o.Labels, o.Taken = given, c.has
 	}
 	report, err := lab.Run(ctx, o)
 	if err != nil {
 		return nil, agentconfig.AtKey(candidate, err, nil)
 	}
 	if c.Server != "" {
-		if err := c.push(ctx, log, report.Lab); err != nil {
-			return nil, err
-		}
+		err = c.push(ctx, log, report.Lab)
 	}
-	return report, nil
+	return report, err
 }
 
 // getenv looks up environment variables. Unless models are live, those that a helix.yaml refers to need

@@ -29,13 +29,27 @@ func (s shownOn) connect() *source.Source {
 // labels are those that people gave on the daemon.
 func (s shownOn) labels(ctx context.Context, cohort string) (map[string]bool, error) {
 	state, err := s.connect().State(ctx, lab.LabelsID(cohort))
-	if known, is := errors.AsType[*client.Error](err); is && known.Code == api.CodeNotFound {
+	if notFound(err) {
 		return map[string]bool{}, nil
 	}
 	if err != nil {
 		return nil, source.Explained(err)
 	}
 	return lab.Labels(state.State.CustomState.Bytes())
+}
+
+// has reports whether the daemon has a session.
+func (s shownOn) has(ctx context.Context, id string) (bool, error) {
+	_, err := s.connect().State(ctx, id)
+	if notFound(err) {
+		return false, nil
+	}
+	return err == nil, source.Explained(err)
+}
+
+func notFound(err error) bool {
+	known, is := errors.AsType[*client.Error](err)
+	return is && known.Code == api.CodeNotFound
 }
 
 // push stores a lab of a log on the daemon. Recorded sessions stay out: its agents could go on with

@@ -66,8 +66,8 @@ func (c runCmd) judge(p *flags.Process, judge judgeFunc) (*result.Report, error)
 		shown.Set(int64(done))
 	})
 	shown.Close()
-	if err == nil {
-		err = c.write(p, report)
+	if report != nil {
+		err = errors.Join(err, c.write(p, report))
 	}
 	if err != nil {
 		return nil, flags.WithCode(result.ExitUnjudged, err)
