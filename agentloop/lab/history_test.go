@@ -102,6 +102,17 @@ func (h *history) stops(session string, stop func(ctx context.Context, session, 
 	require.NoError(h, h.loop.AwaitStop(h.Context(), session))
 }
 
+// goesOn has a stopped run continue, without anything more to think about.
+func (h *history) goesOn(session string, mode fact.RunMode) {
+	h.Helper()
+	calm, err := engine.New(h.log, []agentloop.Agent{guide(nil)}, nil)
+	require.NoError(h, err)
+	h.Cleanup(calm.Stop)
+	_, err = calm.Resume(h.Context(), engine.ResumeRequest{SessionID: session, Mode: mode})
+	require.NoError(h, err)
+	h.ends(session)
+}
+
 func (h *history) head(session string) uint64 {
 	h.Helper()
 	head, err := h.log.Head(h.Context(), session)
@@ -173,6 +184,52 @@ func TestSessionsWithAHistory(t *testing.T) {
 			h.say("s", "one")
 			h.stops("s", h.loop.Abort)
 		}, "failed (aborted)", ""},
+		"an interrupted run goes on": {func(h *history) {
+			h.stops("s", h.loop.Interrupt)
+			h.goesOn("s", fact.ModeContinue)
+		}, "completed", ""},
+		"an aborted run is retried": {func(h *history) {
+			h.stops("s", h.loop.Abort)
+			h.goesOn("s", fact.ModeRetry)
+		}, "completed", ""},
+		"a stopped run is taken back": {func(h *history) {
+			h.say("s", "one")
+			at := h.head("s")
+			h.stops("s", h.loop.Interrupt)
+			h.back("s", at)
+			h.say("s", "two")
+		}, "completed", ""},
+		"all is taken back": {func(h *history) {
+			h.say("s", "one")
+			h.back("s", 1)
+			h.say("s", "two")
+		}, "completed", ""},
+		"a fork is taken back": {func(h *history) {
+			h.say("from", "one")
+			_, err := h.loop.TimeTravel.Fork(h.Context(), timetravel.ForkRequest{FromSessionID: "from", NewSessionID: "s"})
+			require.NoError(h, err)
+			at := h.head("s")
+			h.say("s", "two")
+			h.back("s", at)
+			h.say("s", "three")
+		}, "completed", ""},
+		"a fork of the middle of a run": {func(h *history) {
+			h.say("from", "one")
+			_, err := h.loop.TimeTravel.Fork(h.Context(), timetravel.ForkRequest{FromSessionID: "from", NewSessionID: "s", At: timetravel.Target{Sequence: h.turned("from")}})
+			require.NoError(h, err)
+			_, err = h.loop.Resume(h.Context(), engine.ResumeRequest{SessionID: "s", Mode: fact.ModeWithMessage, Messages: []agentloop.Input{{Content: "two"}}})
+			require.NoError(h, err)
+			h.ends("s")
+		}, "completed", ""},
+		"a fork of a fork": {func(h *history) {
+			h.say("from", "one")
+			_, err := h.loop.TimeTravel.Fork(h.Context(), timetravel.ForkRequest{FromSessionID: "from", NewSessionID: "between"})
+			require.NoError(h, err)
+			h.say("between", "two")
+			_, err = h.loop.TimeTravel.Fork(h.Context(), timetravel.ForkRequest{FromSessionID: "between", NewSessionID: "s"})
+			require.NoError(h, err)
+			h.say("s", "three")
+		}, "completed", ""},
 		"an interrupted run gets a message": {func(h *history) {
 			h.stops("s", h.loop.Interrupt)
 			_, err := h.loop.Resume(h.Context(), engine.ResumeRequest{SessionID: "s", Mode: fact.ModeWithMessage, Messages: []agentloop.Input{{Content: "two"}}})

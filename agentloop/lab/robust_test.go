@@ -110,15 +110,11 @@ func TestIdsThatAreWords(t *testing.T) {
 	}
 }
 
-
-
-
-
 // What a tool or an assertion says may be larger than a record.
 func TestAReasonOfAnySize(t *testing.T) {
 	log, loop := recordedLoop(t)
 	session(t, loop, "s", "looper", 10)
-	suite, err := result.NewSuite([]result.Assertion{{Func: func(_, _ string, l result.Lane) error { return errors.New(strings.Repeat("字", 6<<20)) }}})
+	suite, err := result.NewSuite([]result.Assertion{{Func: func(_, _ string, l result.Lane) error { return errors.New(strings.Repeat("字", 3<<20)) }}})
 	require.NoError(t, err)
 	r := run(t, lab.Options{
 		Cohort: &cohort.Cohort{Sessions: []cohort.Session{sessionOf(t, log, "s")}}, Candidate: tried(&world{}), Log: memory.New(), State: "1",
