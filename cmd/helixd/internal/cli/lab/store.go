@@ -41,12 +41,16 @@ func openLog(ctx context.Context, dir string, log *slog.Logger) (eventlog.Log, f
 	if _, err := os.Stat(now); errors.Is(err, os.ErrNotExist) { // it began anew, and the process died
 		_ = os.Rename(next, now) // if there is one
 	}
+	store, done, err := openFolder(ctx, now, log)
+	if err != nil {
+		return nil, nil, err // another process may be at the other folders
+	}
 	if err := errors.Join(os.RemoveAll(next), os.RemoveAll(old)); err != nil {
+		done()
 		return nil, nil, err
 	}
-	store, done, err := openFolder(ctx, now, log)
-	if err != nil || sizeOf(now) <= mostBytes {
-		return store, done, err
+	if sizeOf(now) <= mostBytes {
+		return store, done, nil
 	}
 	err = copyLabels(ctx, store, next, log)
 	done()

@@ -47,6 +47,16 @@ func TestTheLogBeginsAnew(t *testing.T) {
 	require.Equal(t, []string{labels}, sessions())
 	done()
 
+	log, done, err = openLog(t.Context(), dir, quiet)
+	require.NoError(t, err)
+	begun := filepath.Join(dir, "next")
+	require.NoError(t, os.Mkdir(begun, 0o700))
+	_, _, err = openLog(t.Context(), dir, quiet)
+	require.ErrorContains(t, err, "--dir")
+	require.DirExists(t, begun, "the process that has the log may be writing it")
+	done()
+	require.NoError(t, os.Remove(begun))
+
 	mostBytes = 1 << 40
 	require.NoError(t, os.Rename(settings.ServerFolder(dir), filepath.Join(dir, "next")))
 	log, done, err = openLog(t.Context(), dir, quiet)
