@@ -384,3 +384,36 @@ func TestShortValuesAreWordsOfTheirOwn(t *testing.T) {
 	require.Regexp(t, `"text":"redacted-\d and Also"`, raw)
 	require.Regexp(t, `"card":90000000\d\d,"email":"redacted-\d","n":12`, raw)
 }
+
+// Sessions of labs, which a daemon may have, are not taken. An agent may have a name of theirs.
+func TestLabsAreNotTaken(t *testing.T) {
+	for _, c := range []struct {
+		id, agent string
+		is        bool
+	}{
+		{"lab-0123456789ab-1", "lab", true}, {"lab-0123456789ab-1.2-candidate-1", "lab-lane", true}, {"lab-labels-0123456789ab", "lab-labels", true},
+		{"s-1", "lab", false}, {"lab-0123456789ab-1", "clerk", false},
+	} {
+		require.Equal(t, c.is, cohort.OfLab(c.id, c.agent), c.id)
+	}
+	log := memory.New()
+	for _, agent := range []string{"lab-lane", "lab"} {
+		loop, err := engine.New(log, []agentloop.Agent{{Name: agent, Model: scripted.New([]scripted.Turn{{Text: "Done."}}, nil)}}, nil)
+		require.NoError(t, err)
+		run, err := loop.Execute(t.Context(), engine.StartRequest{SessionID: "s-" + agent, AgentType: agent, Messages: []agentloop.Input{{Content: "Hi."}}})
+		require.NoError(t, err)
+		_, err = run.Result(t.Context())
+		require.NoError(t, err)
+		loop.Stop()
+	}
+	c, err := cohort.Create(t.Context(), func(yield func(cohort.Source, error) bool) {
+		for id, err := range log.Sessions(t.Context()) {
+			if !yield(cohort.Source{ID: id, Records: func(ctx context.Context) iter.Seq2[eventlog.Record, error] { return log.Read(ctx, id, 0, 0) }}, err) {
+				return
+			}
+		}
+	}, cohort.Options{})
+	require.NoError(t, err)
+	require.Len(t, c.Sessions, 1)
+	require.Equal(t, "s-lab", c.Sessions[0].ID)
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"regexp"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/snapshot"
@@ -33,13 +34,6 @@ type Options struct {
 	Seed  uint64
 	Rules *Rules // nil: nothing is redacted
 }
-
-// The agent types of the sessions that a lab itself stores.
-const (
-	LabType    = "lab"
-	LaneType   = "lab-lane"
-	LabelsType = "lab-labels"
-)
 
 // Create makes a cohort of sessions. Sessions without an agent, those of outside producers and of
 // memories, are left out, and a lab's own unless the filter names their agent. All of the cohort is held in memory. Errors: those of sessions, a [*RuleError],
@@ -114,11 +108,25 @@ func read(ctx context.Context, source Source, f Filter) (s *Session, skipped str
 		return nil, "damaged", nil
 	}
 	s.Agent, s.Status, s.Tags = t.AgentType, string(t.Status), t.Tags
-	ofLab := s.Agent == LabType || s.Agent == LaneType || s.Agent == LabelsType
-	if ofLab && f.Agent == "" || !f.takes(look) {
+	if OfLab(source.ID, s.Agent) && f.Agent == "" || !f.takes(look) {
 		return nil, "", nil
 	}
 	return s, "", nil
+}
+
+// The agent types of a lab's own sessions.
+const (
+	LabType    = "lab"
+	LaneType   = "lab-lane"
+	LabelsType = "lab-labels"
+)
+
+var labIDs = regexp.MustCompile(`^lab-[0-9a-f]{12}-[0-9]+$`)
+
+// OfLab reports whether a session is a lab's own: agents did not have it with users. An agent may have
+// the name of a lab's type.
+func OfLab(id, agentType string) bool {
+	return agentType == LaneType || agentType == LabelsType || agentType == LabType && labIDs.MatchString(id)
 }
 
 // pieces are the types of records in which an answer streams. The complete answer has a record of
