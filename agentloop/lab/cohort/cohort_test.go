@@ -164,7 +164,7 @@ func TestALabsOwnSessionsAreLeftOut(t *testing.T) {
 	d := open(t, "nothing")
 	d.run(t, engine.StartRequest{SessionID: "s", AgentType: "mute", Messages: []agentloop.Input{{Content: "Hm?"}}})
 	recorded := d.cohort(t, cohort.Options{})
-	for id, agent := range map[string]string{"lane": cohort.LaneType, "lab": cohort.LabType, "labels": cohort.LabelsType} {
+	for id, agent := range map[string]string{"lane": cohort.LaneType, "lab-0123456789ab-1": cohort.LabType, "labels": cohort.LabelsType} {
 		named, err := cohort.Named(recorded.Sessions[0].Log, "s", id, agent)
 		require.NoError(t, err)
 		_, err = eventlog.Import(t.Context(), d.log, id, each(named), eventlog.ImportOptions{Restore: projector.TranslateRestore})
