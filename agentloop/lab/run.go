@@ -37,6 +37,13 @@ func Run(ctx context.Context, options Options) (*result.Report, error) {
 	}
 	o.Unmatched = cmp.Or(o.Unmatched, Refuse)
 	o.Rules.Live = o.Rules.Live || o.Live
+	agentOf := map[string]string{}
+	for _, one := range o.Cohort.Sessions {
+		agentOf[one.ID] = one.Agent
+	}
+	if idle := o.Rules.Suite.Idle(agentOf); idle != "" && len(agentOf) > 0 {
+		return nil, fmt.Errorf("assertion %q is about no session of the cohort: look at its agent and its sessions", idle)
+	}
 	for _, agents := range [][]Agent{o.Candidate, o.Baseline} { // so that an ill-defined agent is no verdict
 		loop, err := engine.New(memory.New(), newFrozen(o, nil, nil, nil).agents(agents), nil)
 		if err != nil {

@@ -19,7 +19,7 @@ func (s *Suite) Check(session, agent string, l Lane) []Check {
 	}
 	var checks []Check
 	for _, r := range s.rules {
-		if r.Agent != "" && r.Agent != agent || len(r.Sessions) > 0 && !slices.Contains(r.Sessions, session) {
+		if !r.isAbout(session, agent) {
 			continue
 		}
 		c := Check{Name: r.Name, Pass: true}
@@ -29,6 +29,28 @@ func (s *Suite) Check(session, agent string, l Lane) []Check {
 		checks = append(checks, c)
 	}
 	return checks
+}
+
+func (r rule) isAbout(session, agent string) bool {
+	return (r.Agent == "" || r.Agent == agent) && (len(r.Sessions) == 0 || slices.Contains(r.Sessions, session))
+}
+
+// Idle returns the name of an assertion that is about none of the sessions, whose agents are given by
+// their ids; "" if each is about one. It would hold whatever the candidate does.
+func (s *Suite) Idle(sessions map[string]string) string {
+	if s == nil {
+		return ""
+	}
+	for _, r := range s.rules {
+		about := false
+		for session, agent := range sessions {
+			about = about || r.isAbout(session, agent)
+		}
+		if !about {
+			return r.Name
+		}
+	}
+	return ""
 }
 
 // check returns everything that the lane does not keep.

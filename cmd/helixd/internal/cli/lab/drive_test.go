@@ -112,12 +112,21 @@ func TestLabRun(t *testing.T) {
 	changed := filepath.Join(dir, "changed.yaml")
 	change := func(text string) { require.NoError(t, os.WriteFile(changed, []byte(text), 0o600)) }
 
+	for _, about := range []string{"agent: nobody", "sessions: [nosuch]"} {
+		_, code, text := try(t, dir, "candidate: helix.yaml\nassert: [{name: idle, "+about+", outcome: completed}]\n")
+		require.Equal(t, 2, code)
+		require.Contains(t, text, `assertion "idle" is about no session of the cohort`)
+	}
+	_, code, text := try(t, dir, "candidate: helix.yaml\n", "--report", filepath.Join(dir, "none", "r.json"))
+	require.Equal(t, 2, code)
+	require.Contains(t, text, "no such folder")
+
 	r, code, _ := try(t, dir, "candidate: helix.yaml\nbaseline: helix.yaml\n")
 	require.Zero(t, code)
 	require.Equal(t, []int{3, 3}, []int{r.Sessions, r.Judged})
 	require.Equal(t, "c.ndjson", r.Cohort)
 	require.Len(t, r.Hash, 64)
-	_, code, text := try(t, dir, "candidate: helix.yaml\nassert: [{contains: [lost]}]\n")
+	_, code, text = try(t, dir, "candidate: helix.yaml\nassert: [{contains: [lost]}]\n")
 	require.Equal(t, 1, code)
 	require.Equal(t, "3 regressions", text)
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/helixd/helixd/agentloop/lab/result"
@@ -51,6 +52,11 @@ func (c runCmd) judge(p *flags.Process, judge judgeFunc) (*result.Report, error)
 	f, err := load(c.File)
 	if err == nil && len(c.Live) > 0 && f.Unmatched != allow {
 		err = errors.New("--live needs unmatched: allow in " + c.File)
+	}
+	for _, name := range []string{c.Report, c.JUnit} { // before models are paid for
+		if info, serr := os.Stat(filepath.Dir(name)); err == nil && name != "" && (serr != nil || !info.IsDir()) {
+			err = fmt.Errorf("%s: there is no such folder for the report", filepath.Dir(name))
+		}
 	}
 	if err != nil {
 		return nil, flags.WithCode(result.ExitUnjudged, err)
