@@ -163,5 +163,5 @@ func TestLab(t *testing.T) {
 	d.into("/sessions?agentType=lab-lane", &lanes)
 	require.Equal(t, 2*sessions, lanes.Total, "two labs' candidates")
 	status, answer := d.post("/resume", map[string]any{"sessionId": lanes.Items[0].SessionID, "message": "Go on."})
-	require.Equal(t, http.StatusNotFound, status, "no agent goes on with a lane: %v", answer)
+	require.Equal(t, http.StatusNotFound, status, "no agent continues a lane: %v", answer)
 }

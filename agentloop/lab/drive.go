@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// drive has agents work on a session's inputs, in a log of its own, and returns its records too.
+// drive has agents work on a session's inputs, in a separate log, and returns its records too.
 func (f *frozen) drive(whole context.Context, agents []Agent) (result.Lane, []eventlog.Record, error) {
 	ctx, cancel := context.WithTimeout(whole, f.o.SessionTime)
 	defer cancel()

@@ -249,7 +249,7 @@ func (j *journal) append(ctx context.Context, entries ...eventlog.Entry) error {
 	return err
 }
 
-// end ends the session with the report; the sessions' results are records of their own.
+// end ends the session with the report; each session's result has its own record.
 func (j *journal) end(ctx context.Context, r *result.Report) error {
 	if j.log == nil {
 		return nil
@@ -296,12 +296,12 @@ func LabelsID(hash string) string { return LabelsType + "-" + hash[:min(idDigits
 
 // Labels are those in the custom state of such a session: whether a recorded session is good.
 func Labels(state json.RawMessage) (map[string]bool, error) {
-	var said map[string]json.RawMessage
-	if err := json.Unmarshal(state, &said); err != nil {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(state, &given); err != nil {
 		return nil, err
 	}
 	labels := map[string]bool{}
-	for session, label := range said {
+	for session, label := range given {
 		if text := string(label); text == "true" || text == "false" {
 			labels[session] = text == "true"
 		}

@@ -157,7 +157,7 @@ func TestALabIsInTheLog(t *testing.T) {
 		if outcome := row.Result.Candidate.Outcome; outcome == "completed" || outcome == "failed" {
 			require.EqualValues(t, outcome, driven.Status)
 		}
-		require.Equal(t, lab.LaneType, driven.AgentType, "no node goes on with it")
+		require.Equal(t, lab.LaneType, driven.AgentType, "no node continues it")
 		for _, s := range driven.Sessions() {
 			require.True(t, strings.HasPrefix(s.SessionID, row.Stored.Candidate[0]), s.SessionID)
 		}

@@ -32,7 +32,7 @@ func (j *journal) store(ctx context.Context, s *cohort.Session, n int, d driven)
 	return of, err
 }
 
-// lanes stores lanes under ids of their own, and returns those.
+// lanes stores lanes under new ids, and returns those.
 func (j *journal) lanes(ctx context.Context, id, name string, repeats [][]eventlog.Record) (ids []string, err error) {
 	for n, records := range repeats {
 		to, err := fmt.Sprintf("%s-%d", name, n+1), eventlog.ErrSessionExists

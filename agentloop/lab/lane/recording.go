@@ -226,7 +226,7 @@ func (r *reader) fact(record eventlog.Record, f fact.Fact) {
 	case *fact.RunRequested:
 		if root {
 			if r.rec.Stopped && len(r.messages[f.RunID]) > 0 {
-				r.unfit("a run was stopped, and the session went on with a message")
+				r.unfit("a run was stopped, and a message continued the session")
 			}
 			r.rec.Stopped, r.aborted = false, false
 			run := f.RunID

@@ -8,7 +8,7 @@ import { changedParts } from './labrows.js'
 const container = (v) => v !== null && typeof v === 'object'
 
 // decisionOf shows a decision. other is the one of the lane that it is compared with, if they
-// differ; texts: of it, only texts are marked. compact: the same stands beside it, so it is shown when it is asked for.
+// differ; texts: of it, only texts are marked. compact: another lane shows the same, so the value is folded.
 export function decisionOf(d, { other, texts, compact, moment, lane }) {
   const element = h('article', { class: 'lab-decision', 'data-test': 'lab-decision', 'data-lane': lane, 'data-kind': d.kind },
     h('header', {}, h('span', { class: 'lab-lane' }, lane), h('strong', {}, plain(d.kind)), d.name ? h('code', { class: 'tool-name' }, line(d.name, 120)) : null,

@@ -40,7 +40,7 @@ func (s shownOn) labels(ctx context.Context, cohort string) (map[string]bool, er
 
 // has reports whether the daemon has a session.
 func (s shownOn) has(ctx context.Context, id string) (bool, error) {
-	_, err := s.connect().State(ctx, id)
+	_, err := s.connect().State(ctx, id) // needs no other right than labels
 	if notFound(err) {
 		return false, nil
 	}
@@ -52,7 +52,7 @@ func notFound(err error) bool {
 	return is && known.Code == api.CodeNotFound
 }
 
-// push stores a lab of a log on the daemon. Recorded sessions stay out: its agents could go on with
+// push stores a lab of a log on the daemon. Recorded sessions stay out: its agents could continue
 // them.
 func (s shownOn) push(ctx context.Context, log eventlog.Log, id string) error {
 	ids, err := lab.Sessions(ctx, log, id)

@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// Machines that run the same lab have logs of their own, and one daemon.
+// Machines that run the same lab have separate logs and one daemon.
 func TestALabOfTwoMachinesOnADaemon(t *testing.T) {
 	log := memory.New()
 	loop, err := engine.New(log, nil, nil)

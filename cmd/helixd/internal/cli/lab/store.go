@@ -18,7 +18,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
-// mostBytes is how large a lab's folder becomes before it begins anew, with people's labels alone.
+// mostBytes is the size of a lab's folder beyond which the next run replaces it by one that has people's
+// labels alone.
 var mostBytes int64 = 512 << 20
 
 // folderOf is the data folder of a lab's log. Each lab.yaml has its own, so that several can run at the
@@ -38,7 +39,7 @@ func openLog(ctx context.Context, dir string, log *slog.Logger) (eventlog.Log, f
 		return nil, nil, err
 	}
 	now, next, old := settings.ServerFolder(dir), filepath.Join(dir, "next"), filepath.Join(dir, "old")
-	if _, err := os.Stat(now); errors.Is(err, os.ErrNotExist) { // it began anew, and the process died
+	if _, err := os.Stat(now); errors.Is(err, os.ErrNotExist) { // the process died while it replaced the folder
 		_ = os.Rename(next, now) // if there is one
 	}
 	store, done, err := openFolder(ctx, now, log)

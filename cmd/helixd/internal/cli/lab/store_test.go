@@ -14,9 +14,9 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// A lab's log that has become too large begins anew: people's labels stay, also if the process dies
+// A lab's log that has become too large is replaced: people's labels stay, also if the process dies
 // meanwhile.
-func TestTheLogBeginsAnew(t *testing.T) {
+func TestALargeLogIsReplaced(t *testing.T) {
 	dir, quiet := filepath.Join(t.TempDir(), "lab"), slog.New(slog.DiscardHandler)
 	log, done, err := openLog(t.Context(), dir, quiet)
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func (viewCmd) Help() string {
 	return "Serves the debugger on the lab's log: the labs that were run here, the sessions in which lanes part, and labels by hand. No agent runs. It ends with a signal; helixd lab run can't use the log until then."
 }
 
-// Run serves until the process is told to stop.
+// Run serves until the process gets a signal.
 func (c viewCmd) Run(p *flags.Process) error {
 	cfg := config.Default()
 	cfg.DataDir, cfg.Listen, cfg.DrainTimeout = folderOf(c.File, c.Dir), c.Listen, 0
