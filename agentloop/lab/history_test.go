@@ -51,8 +51,11 @@ func (h hesitant) Generate(ctx context.Context, req model.Request, emit func(mod
 		}
 	}
 	if last.Role == model.RoleTool && strings.Contains(last.Content, "think") && h.thinks != nil {
-		h.thinks <- struct{}{}
-		<-ctx.Done()
+		select {
+		case h.thinks <- struct{}{}:
+			<-ctx.Done()
+		case <-ctx.Done():
+		}
 		return model.Answer{}, context.Cause(ctx)
 	}
 	return h.says.Generate(ctx, req, emit)
@@ -102,12 +105,15 @@ func (h *history) stops(session string, stop func(ctx context.Context, session, 
 	require.NoError(h, h.loop.AwaitStop(h.Context(), session))
 }
 
-// goesOn has a stopped run continue, without anything more to think about.
+// goesOn has a stopped run continue on another node, on which nothing is left to think about.
+// The first one ends before: either of them could take the run.
 func (h *history) goesOn(session string, mode fact.RunMode) {
 	h.Helper()
+	h.loop.Stop()
 	calm, err := engine.New(h.log, []agentloop.Agent{guide(nil)}, nil)
 	require.NoError(h, err)
 	h.Cleanup(calm.Stop)
+	h.loop = calm
 	_, err = calm.Resume(h.Context(), engine.ResumeRequest{SessionID: session, Mode: mode})
 	require.NoError(h, err)
 	h.ends(session)
