@@ -15,6 +15,17 @@ type Chunk interface {
 	base() *Base
 }
 
+// chunkTypes has every type of chunk. CONTRIBUTING.md says what a new one needs besides its name
+// here and its struct below.
+var chunkTypes = table[Chunk](
+	new(TextDelta), new(Thinking), new(ToolArgStreamStart), new(ToolArgStreamDelta), new(ToolArgStreamEnd),
+	new(ToolStart), new(ToolEnd), new(ToolApprovalRequest), new(ToolApprovalResponse), new(ToolInputError),
+	new(ToolOutputError), new(SubAgentStart), new(SubAgentEnd), new(CustomEvent), new(StatePatch), new(Error),
+	new(Output), new(SourceURL), new(SourceDocument), new(StepStart), new(StepEnd), new(File), new(RunInterrupted),
+	new(RunResumed), new(RunPaused), new(ExecutorSuperseded), new(CheckpointCreated), new(StepCommitted),
+	new(StepDiscarded), new(StreamResync), new(SuspensionMarker),
+)
+
 // Base carries the fields that every chunk has.
 type Base struct {
 	AgentID   string `json:"agentId"`   // id of the session that produced the chunk, 1 to 256 bytes

@@ -12,16 +12,6 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 )
 
-// chunkTypes has every type of chunk.
-var chunkTypes = table[Chunk](
-	new(TextDelta), new(Thinking), new(ToolArgStreamStart), new(ToolArgStreamDelta), new(ToolArgStreamEnd),
-	new(ToolStart), new(ToolEnd), new(ToolApprovalRequest), new(ToolApprovalResponse), new(ToolInputError),
-	new(ToolOutputError), new(SubAgentStart), new(SubAgentEnd), new(CustomEvent), new(StatePatch), new(Error),
-	new(Output), new(SourceURL), new(SourceDocument), new(StepStart), new(StepEnd), new(File), new(RunInterrupted),
-	new(RunResumed), new(RunPaused), new(ExecutorSuperseded), new(CheckpointCreated), new(StepCommitted),
-	new(StepDiscarded), new(StreamResync), new(SuspensionMarker),
-)
-
 // factTypes has every type of fact.
 var factTypes = table[fact.Fact](
 	new(fact.SessionCreated), new(fact.UserMessage), new(fact.RunRequested), new(fact.RunClaimed),

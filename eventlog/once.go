@@ -61,9 +61,9 @@ func appendOrFind(ctx context.Context, log Log, session string, expected uint64,
 		ahead, isAhead := errors.AsType[*CursorAheadError](rerr)
 		_, trimmed := errors.AsType[*TrimmedError](rerr)
 		switch {
-		case errors.Is(rerr, ErrSessionNotFound) && expected > 0: // erased, which fences
+		case errors.Is(rerr, ErrSessionNotFound) && expected > 0: // erased, which has a tombstone
 			return 0, false, rerr
-		case errors.Is(rerr, ErrSessionNotFound) && conflict && refused.Head > 0: // only a fence is there
+		case errors.Is(rerr, ErrSessionNotFound) && conflict && refused.Head > 0: // only a tombstone is there
 			if unsure { // an earlier try may arrive when that is gone
 				return 0, false, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ErrErasing)
 			}

@@ -14,11 +14,11 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
-// erasingLog is a log of which an erasure has left the fence: appends answer a
+// erasingLog is a log of which an erasure has left the tombstone: appends answer a
 // conflict, and for readers the session is gone.
 type erasingLog struct {
 	eventlog.Log
-	answers []error // of appends, before the fence answers them
+	answers []error // of appends, before the tombstone answers them
 }
 
 func (l *erasingLog) Append(context.Context, string, uint64, []eventlog.Entry) (uint64, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // Writer is the one writer of a session tree while its claim holds. Many
@@ -98,16 +97,6 @@ func NewWriter(log Log, session string, o WriterOptions) *Writer {
 	}
 	w.queue.parent, w.queue.work = o.Context, w.work
 	return w
-}
-
-// Claim makes w the tree's only writer. It fails with ErrSuperseded if
-// another writer has claimed since Head.
-func (w *Writer) Claim(ctx context.Context, claim *fact.RunClaimed) error {
-	e, err := NewFact(claim.SessionID, claim, Labels{Run: claim.RunID})
-	if err != nil {
-		return err
-	}
-	return w.Append(ctx, e)
 }
 
 // Append writes entries, all or none, after all that was written before, and
@@ -390,20 +379,6 @@ func (w *Writer) freeze(b *batch) []Entry {
 		frozen = append(frozen, u.entries...)
 	}
 	return frozen
-}
-
-// catchUp observes the records that other writers appended after head.
-func (w *Writer) catchUp(ctx context.Context) (uint64, error) {
-	for r, err := range Behind(ctx, w.log, w.session, w.head) {
-		if err != nil {
-			return 0, err
-		}
-		w.see(r)
-		if r.Kind == KindFact && r.Type == (*fact.RunClaimed)(nil).Type() {
-			return 0, ErrSuperseded
-		}
-	}
-	return w.head, nil
 }
 
 func (w *Writer) see(r Record) {

@@ -52,16 +52,16 @@ func TestAnErasedSessionIsNotFoundAnywhere(t *testing.T) {
 	require.Equal(t, 200, a.get("/sessions/other/state").status)
 }
 
-// An erasure that was interrupted after its fence: writers get an error at once, and none
+// An erasure that was interrupted after its tombstone: writers get an error at once, and none
 // waits until a deadline.
 func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
 	t.Parallel()
 	log, nc := newLogAndConn(t)
 	a := newAPIOn(t, log, []agentloop.Agent{{Name: "a", Model: scripted.New([]scripted.Turn{{Text: "hi"}}, nil)}})
 	a.append("s", chunk(&eventlog.TextDelta{Delta: "hi", Base: base("s")}))
-	fence := nats.NewMsg("helix.log.0.s")
-	fence.Header["Helix-Kind"], fence.Header["Helix-Type"] = []string{"fact"}, []string{"erased"}
-	_, err := nc.RequestMsg(fence, within)
+	tombstone := nats.NewMsg("helix.log.0.s")
+	tombstone.Header["Helix-Kind"], tombstone.Header["Helix-Type"] = []string{"fact"}, []string{"erased"}
+	_, err := nc.RequestMsg(tombstone, within)
 	require.NoError(t, err)
 	start := time.Now()
 	a.post(chunksOf("s"), line("s", "x")).failed(t, 409, api.CodeErasurePending)

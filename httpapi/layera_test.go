@@ -151,9 +151,9 @@ func TestLayerAAnswers(t *testing.T) {
 	a.append("crashed", factOf("crashed", &fact.SessionCreated{AgentType: "echo", Base: factBase("crashed")}), requested("crashed", "run-1"))
 	a.append("foreign", created("foreign"), requested("foreign", "run-1"))
 	a.append("erasing", created("erasing"))
-	fence := nats.NewMsg("helix.log.0.erasing")
-	fence.Header["Helix-Kind"], fence.Header["Helix-Type"] = []string{"fact"}, []string{"erased"}
-	_, err := nc.RequestMsg(fence, within)
+	tombstone := nats.NewMsg("helix.log.0.erasing")
+	tombstone.Header["Helix-Kind"], tombstone.Header["Helix-Type"] = []string{"fact"}, []string{"erased"}
+	_, err := nc.RequestMsg(tombstone, within)
 	require.NoError(t, err)
 	live := a.status("live")
 

@@ -84,9 +84,9 @@ func trafficRuns(t *testing.T, c *apiChecker) {
 func beginErasing(t *testing.T, a *testAPI, nc *nats.Conn) {
 	t.Helper()
 	a.append("erasing", created("erasing"))
-	fence := nats.NewMsg("helix.log.0.erasing")
-	fence.Header["Helix-Kind"], fence.Header["Helix-Type"] = []string{"fact"}, []string{"erased"}
-	_, err := nc.RequestMsg(fence, within)
+	tombstone := nats.NewMsg("helix.log.0.erasing")
+	tombstone.Header["Helix-Kind"], tombstone.Header["Helix-Type"] = []string{"fact"}, []string{"erased"}
+	_, err := nc.RequestMsg(tombstone, within)
 	require.NoError(t, err)
 }
 

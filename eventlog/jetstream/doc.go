@@ -49,37 +49,37 @@
 // A session id goes through these states. Several nodes may act on it at once, and each may be
 // slow; the server's comparisons and the order below keep them apart.
 //
-//	free     There is no message in the log, and no segment. An append that expects 0
-//	         creates the session: it compares with "nothing".
-//	live     There are appends, each compared with the one before. Sealing copies records to
-//	         segments. A purge removes records from the log that segments have had for an
-//	         hour. A trim removes segments.
-//	fenced   The last message is the fact erased. No append succeeds, the session is not
-//	         found, and no node can create it.
-//	free     The fence is removed, as the last message.
+//	free        There is no message in the log, and no segment. An append that expects 0
+//	            creates the session: it compares with "nothing".
+//	live        There are appends, each compared with the one before. Sealing copies records
+//	            to segments. A purge removes records from the log that segments have had for
+//	            an hour. A trim removes segments.
+//	tombstoned  The last message is the fact erased, the tombstone. No append succeeds, the
+//	            session is not found, and no node can create it.
+//	free        The tombstone is removed, as the last message.
 //
-// A sequence is never used again. So a fence separates the records before it from those after
-// it: an erasure removes records up to its own fence and nothing else, however late it is. It
+// A sequence is never used again. So a tombstone separates the records before it from those after
+// it: an erasure removes records up to its own tombstone and nothing else, however late it is. It
 // decides by a message's content, not by its place in the stream:
 //
 //   - Records: by their sequence. Segments and floors: by the last sequence in them. They are
-//     removed in order until none is found, after the records and before the fence.
-//   - Blobs: those that exist while the fence does. So a record relies on a blob only if the
-//     blob was stored after the last fence, see AppendBlob of internal/store.
+//     removed in order until none is found, after the records and before the tombstone.
+//   - Blobs: those that exist while the tombstone does. So a record relies on a blob only if the
+//     blob was stored after the last tombstone, see AppendBlob of internal/store.
 //
 // A message that is compared with "nothing" could be stored after an erasure. So the node that
-// stored a segment or a floor checks again, first for the fence and then for the records that
+// stored a segment or a floor checks again, first for the tombstone and then for the records that
 // the message relies on, and removes the message if they are gone. But the node may die before
 // that, and it gives up on an append that is not answered. So the mark of an erasure, which
-// names its fence, stays for an hour after the end. A node that reads one of the following
-// messages compares it with that fence, and removes it if it is late:
+// names its tombstone, stays for an hour after the end. A node that reads one of the following
+// messages compares it with that tombstone, and removes it if it is late:
 //
 //   - The first segment, or the first floor, of a session: it is late if its records are older
-//     than the fence. Later segments and floors are compared with the one before, which the
+//     than the tombstone. Later segments and floors are compared with the one before, which the
 //     erasure has removed. Besides, a segment is stored only if its first record follows the
 //     last segment, and floors never fall.
 //   - An append that creates a session with blobs: its header Helix-Since has the log's last
-//     sequence before they were stored. It is late if the fence is between that and the record,
+//     sequence before they were stored. It is late if the tombstone is between that and the record,
 //     since the erasure may have removed the blobs. Other appends that create a session rely on
 //     nothing. Before a node appends after a record that it has neither appended nor found as
 //     the head, it checks that record.
@@ -124,8 +124,8 @@
 //
 // # Erasure
 //
-// A mark on helix.erased.<p>.<S> states the progress of an erasure from before its fence to its
-// end: wanted, fenced, removed, done. Any node that finds it continues the erasure. It names
+// A mark on helix.erased.<p>.<S> states the progress of an erasure from before its tombstone to its
+// end: wanted, tombstoned, removed, done. Any node that finds it continues the erasure. It names
 // the last sequence to remove from each stream, so that a session that was created since with
 // the same id loses nothing. Each node calls [Log.FinishErasures] regularly.
 //

@@ -97,9 +97,9 @@ func TestAnInterruptedErasureContinues(t *testing.T) {
 	log := open(t, time.Second).(*jetstream.Log)
 	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})
 	require.NoError(t, err)
-	fence, err := eventlog.NewFact("s", &fact.Erased{Base: fact.Base{SessionID: "s"}}, eventlog.Labels{})
+	tombstone, err := eventlog.NewFact("s", &fact.Erased{Base: fact.Base{SessionID: "s"}}, eventlog.Labels{})
 	require.NoError(t, err)
-	_, err = log.Append(t.Context(), "s", head, []eventlog.Entry{fence})
+	_, err = log.Append(t.Context(), "s", head, []eventlog.Entry{tombstone})
 	require.NoError(t, err)
 
 	_, err = log.Head(t.Context(), "s")

@@ -194,7 +194,7 @@ func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) 
 	return l.upkeep.FinishErasures(ctx, lead)
 }
 
-// FindErasures marks the sessions that are fenced and have no mark; an older version
+// FindErasures marks the sessions that have a tombstone and no mark; an older version
 // leaves such a session if its node dies. It checks every session.
 func (l *Log) FindErasures(ctx context.Context) error { return l.upkeep.FindErasures(ctx) }
 

@@ -56,7 +56,7 @@ func TestRefusals(t *testing.T) {
 	_, err = log.Append(t.Context(), "t", head, entry)
 	require.ErrorIs(t, err, eventlog.ErrRefused)
 	_, err = log.Erase(t.Context(), "s")
-	require.NoError(t, err, "its fence is stored all the same")
+	require.NoError(t, err, "its tombstone is stored all the same")
 
 	low.Store(false)
 	_, err = log.Append(t.Context(), "t", head, entry)

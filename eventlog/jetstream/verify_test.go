@@ -593,8 +593,8 @@ func TestPlantedDamageIsFound(t *testing.T) {
 		},
 		"an erasure has broken off": func(s *diskLog) ([]place, []place) {
 			seal(s)
-			fence := s.appendEntries("s", logtest.Fact("s", &fact.Erased{Base: fact.Base{SessionID: "s"}}))
-			return nil, []place{in(eventlog.FoundErasing, fence)}
+			tombstone := s.appendEntries("s", logtest.Fact("s", &fact.Erased{Base: fact.Base{SessionID: "s"}}))
+			return nil, []place{in(eventlog.FoundErasing, tombstone)}
 		},
 		"an erasure waits for the replicas": func(s *diskLog) ([]place, []place) {
 			_, err := s.log.Erase(s.t.Context(), "s")

@@ -60,10 +60,10 @@ type LifecycleCopy struct {
 	Records []eventlog.Copied
 }
 
-// StoredRecord is a record, or the fence of an erasure, as it was stored.
+// StoredRecord is a record, or the tombstone of an erasure, as it was stored.
 type StoredRecord struct {
 	Sequence, Previous uint64
-	Fence              bool
+	Tombstone          bool
 	// Created: it is of an append that could only create a session, if none was erased
 	// after the record Since.
 	Created bool

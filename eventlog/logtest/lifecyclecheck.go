@@ -11,8 +11,8 @@ import (
 
 // lifetime is a session from its creation to its erasure.
 type lifetime struct {
-	records []StoredRecord
-	fenced  bool
+	records    []StoredRecord
+	tombstoned bool
 }
 
 func (t *lifetime) head() uint64 { return t.records[len(t.records)-1].Sequence }
@@ -21,19 +21,19 @@ func (t *lifetime) head() uint64 { return t.records[len(t.records)-1].Sequence }
 // that follows none of the session that was there is of none.
 func (s *life) lifetimes(session string, stored []StoredRecord) (all []*lifetime) {
 	var now *lifetime
-	fence := uint64(0)
+	tombstone := uint64(0)
 	for _, r := range stored {
 		switch {
-		case now == nil && r.Created && r.Since < fence: // it arrived late
-		case now == nil && r.Previous == 0 && !r.Fence:
+		case now == nil && r.Created && r.Since < tombstone: // it arrived late
+		case now == nil && r.Previous == 0 && !r.Tombstone:
 			now = &lifetime{records: []StoredRecord{r}}
 			all = append(all, now)
 		case now == nil: // it arrived late
 		case r.Previous != now.head():
 			s.failf("%s: record %d was stored after %d, the head was %d", session, r.Sequence, r.Previous, now.head())
-		case r.Fence:
-			now.fenced = true
-			now, fence = nil, r.Sequence
+		case r.Tombstone:
+			now.tombstoned = true
+			now, tombstone = nil, r.Sequence
 		default:
 			now.records = append(now.records, r)
 		}
@@ -65,7 +65,7 @@ func (s *life) check() {
 			}
 		}
 		var now *lifetime
-		if n := len(all); n > 0 && !all[n-1].fenced {
+		if n := len(all); n > 0 && !all[n-1].tombstoned {
 			now = all[n-1]
 		}
 		for node := range s.Nodes {
@@ -211,7 +211,7 @@ func (s *life) checkRead(r *lifeRead, all []*lifetime, stored []StoredRecord, pa
 		return
 	}
 	then := s.lifetimes(r.session, stored[:r.before])
-	if len(then) == 0 || then[len(then)-1].fenced {
+	if len(then) == 0 || then[len(then)-1].tombstoned {
 		return
 	}
 	t := then[len(then)-1]
@@ -229,7 +229,7 @@ func (s *life) checkRead(r *lifeRead, all []*lifetime, stored []StoredRecord, pa
 	}
 	if last := len(r.got) - 1; head > r.from && (last < 0 || r.got[last].Sequence < head) {
 		// A session that is erased and created again meanwhile has no record up to there.
-		if i := slices.IndexFunc(all, func(x *lifetime) bool { return x.records[0].Sequence == t.records[0].Sequence }); r.upTo > 0 && last < 0 && all[i].fenced {
+		if i := slices.IndexFunc(all, func(x *lifetime) bool { return x.records[0].Sequence == t.records[0].Sequence }); r.upTo > 0 && last < 0 && all[i].tombstoned {
 			return
 		}
 		s.failf("%s of %s from %d is not complete: %d records, and the head was %d", r.what, r.session, r.from, len(r.got), head)

@@ -69,7 +69,7 @@ func (l *notedLog) Append(ctx context.Context, session string, expected uint64, 
 func (l *notedLog) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	e, err := l.Log.Erase(ctx, session)
 	if stored := l.stored[session]; !errors.Is(err, eventlog.ErrSessionNotFound) && len(stored) > 0 {
-		l.stored[session] = append(stored, StoredRecord{Previous: stored[len(stored)-1].Sequence, Fence: true})
+		l.stored[session] = append(stored, StoredRecord{Previous: stored[len(stored)-1].Sequence, Tombstone: true})
 	}
 	return e, err
 }

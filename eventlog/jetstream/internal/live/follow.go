@@ -130,7 +130,7 @@ func (l *Live) listen(ctx context.Context, session string, live *follower, at st
 				if err := catchUp(metrics.CauseGap); err != nil {
 					return err
 				}
-			case r.Kind == eventlog.KindFact && r.Type == wire.ErasedType: // a fence, see wire.IsErased
+			case r.Kind == eventlog.KindFact && r.Type == wire.ErasedType: // a tombstone, see wire.IsErased
 				return eventlog.ErrSessionNotFound
 			default:
 				if !yield(r.Record, nil) {

@@ -186,7 +186,7 @@ func (l *Maintenance) forgetDone(ctx context.Context, session string, parts uint
 	if _, err := l.EraseLate(ctx, session, e); err != nil {
 		return 0, err
 	}
-	if parts, err = l.eraseLateBlobs(ctx, session, e.Fence, parts, until); err != nil || parts > 0 {
+	if parts, err = l.eraseLateBlobs(ctx, session, e.Tombstone, parts, until); err != nil || parts > 0 {
 		return parts, err
 	}
 	again, err := l.ErasingOf(ctx, session)
@@ -196,10 +196,10 @@ func (l *Maintenance) forgetDone(ctx context.Context, session string, parts uint
 	return 0, l.ForgetErasing(ctx, session, e)
 }
 
-// eraseLateBlobs removes parts of blobs that were sent before a session's fence and
+// eraseLateBlobs removes parts of blobs that were sent before a session's tombstone and
 // stored after its erasure had looked for them. It loads each part, which takes time: if
 // that ends, it returns the last part that it has checked, else 0.
-func (l *Maintenance) eraseLateBlobs(ctx context.Context, session string, fence, after uint64, until time.Time) (uint64, error) {
+func (l *Maintenance) eraseLateBlobs(ctx context.Context, session string, tombstone, after uint64, until time.Time) (uint64, error) {
 	for at := after; ; {
 		m, err := l.LeaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": l.BlobPrefix(session) + ">"})
 		if errors.Is(err, link.ErrNoMessage) {
@@ -210,7 +210,7 @@ func (l *Maintenance) eraseLateBlobs(ctx context.Context, session string, fence,
 		}
 		at = m.Sequence
 		for _, name := range []string{wire.HeaderAfter, wire.HeaderSince} {
-			if n, err := strconv.ParseUint(wire.First(m.Header, name), 10, 64); err == nil && n < fence {
+			if n, err := strconv.ParseUint(wire.First(m.Header, name), 10, 64); err == nil && n < tombstone {
 				if err := l.Wipe(ctx, session, layout.BlobStream, m.Subject, at); err != nil {
 					return at, err
 				}

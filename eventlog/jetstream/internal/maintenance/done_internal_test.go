@@ -143,7 +143,7 @@ func TestLatePartsAmongManyAreFound(t *testing.T) {
 	}
 	storetest.Appended(t, l, "s", 0, large)
 	secret := []byte("late")
-	_, err = l.StoreBlob(t.Context(), "s", wire.RefOf(secret), secret, wire.HeaderAfter, e.Fence-1)
+	_, err = l.StoreBlob(t.Context(), "s", wire.RefOf(secret), secret, wire.HeaderAfter, e.Tombstone-1)
 	require.NoError(t, err)
 	prefix := l.BlobPrefix("s")
 	late := func() uint64 {

@@ -78,17 +78,17 @@ func New(s *segments) *Maintenance {
 }
 
 // Erase implements eventlog.Log. A message on helix.erased.<p>.<S> marks the session as
-// to be erased, see store.Erasing. A record of type erased then fences it: it is not
-// found any more, and no append after another record succeeds. If this call is
+// to be erased, see store.Erasing. Then its tombstone is appended, a record of type erased:
+// the session is not found any more, and no append after another record succeeds. If this call is
 // interrupted from then on, FinishErasures does the rest.
 func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	ctx, err := l.Frees(ctx)
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
-	fence, err := l.wantFence(ctx, session)
+	tombstone, err := l.wantTombstone(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
-		fence, err = l.Fenced(ctx, session) // it may have been fenced since the first check
+		tombstone, err = l.TombstoneOf(ctx, session) // it may have got one since the first check
 	}
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.erased(ctx, session)
@@ -99,7 +99,7 @@ func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasu
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
-	return l.eraseTo(ctx, session, fence)
+	return l.eraseTo(ctx, session, tombstone)
 }
 
 // eraseUnreadable erases a session whose last segment can't be unpacked, so that its head
@@ -123,9 +123,9 @@ func (l *Maintenance) eraseUnreadable(ctx context.Context, session string) (even
 	return l.erased(ctx, session)
 }
 
-// wantFence is fence after a mark, so that the erasure continues if this process ends.
-func (l *Maintenance) wantFence(ctx context.Context, session string) (uint64, error) {
-	if at, err := l.Fenced(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
+// wantTombstone marks the session before it appends its tombstone, so that the erasure continues if this process ends.
+func (l *Maintenance) wantTombstone(ctx context.Context, session string) (uint64, error) {
+	if at, err := l.TombstoneOf(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return at, err
 	}
 	head, err := l.Head(ctx, session)
@@ -135,18 +135,18 @@ func (l *Maintenance) wantFence(ctx context.Context, session string) (uint64, er
 	if err := l.Want(ctx, session, head); err != nil {
 		return 0, err
 	}
-	return l.fence(ctx, session)
+	return l.tombstone(ctx, session)
 }
 
-// fence returns the sequence of the session's erased record, which it appends if no node
-// has. It fences the session that the mark names: meanwhile that one may have been
+// tombstone returns the sequence of the session's erased record, which it appends if no node
+// has. It is for the session that the mark names: meanwhile that one may have been
 // erased, and its id be in use again. Errors: ErrSessionNotFound if the marked session
 // does not exist.
-func (l *Maintenance) fence(ctx context.Context, session string) (uint64, error) {
+func (l *Maintenance) tombstone(ctx context.Context, session string) (uint64, error) {
 	held, release := ctx, func() {}
 	defer func() { release() }()
 	for {
-		if at, err := l.Fenced(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
+		if at, err := l.TombstoneOf(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
 			return at, err
 		}
 		head, err := l.Head(ctx, session)

@@ -53,9 +53,9 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 
 	// So is a segment that arrived after all had reported for the rest.
 	storetest.Appended(t, l, "late", 0, storetest.TextEntries("x", 3))
-	fence, err := l.wantFence(t.Context(), "late")
+	tombstone, err := l.wantTombstone(t.Context(), "late")
 	require.NoError(t, err)
-	mark, err := l.beginAt(t.Context(), "late", fence)
+	mark, err := l.beginAt(t.Context(), "late", tombstone)
 	require.NoError(t, err)
 	_, err = l.RemoveAll(t.Context(), "late", mark)
 	require.NoError(t, err)

@@ -63,12 +63,12 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	a := openLog(t, link.Options{})
 	b := secondNode(t, a)
 	storetest.Appended(t, a, "s", 0, storetest.TextEntries("old", 10))
-	fenceOnly(t, b, "s")
+	tombstoneOnly(t, b, "s")
 
 	recreated := storetest.TextEntries("new", 10)
 	last, steps := uint64(0), 0
 	b = openHooked(t, a.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error {
-		if steps++; steps == 2 { // it has found the fence
+		if steps++; steps == 2 { // it has found the tombstone
 			_, err := a.Erase(context.WithoutCancel(ctx), "s")
 			require.NoError(t, err)
 			last = storetest.Appended(t, a, "s", 0, recreated)
@@ -86,17 +86,17 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 }
 
 // TestAnEraserThatLookedTooEarlyKeepsTheMark: it did not find the session, whose first
-// record was late. Another node found and marked it, and died before the fence or after
+// record was late. Another node found and marked it, and died before the tombstone or after
 // it.
 func TestAnEraserThatLookedTooEarlyKeepsTheMark(t *testing.T) {
 	t.Parallel()
-	for name, fenced := range map[string]bool{"marked": false, "fenced": true} {
+	for name, tombstoned := range map[string]bool{"marked": false, "tombstone": true} {
 		t.Run(name, func(t *testing.T) {
 			l := openLog(t, link.Options{})
 			head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("late", 3))
 			require.NoError(t, l.Want(t.Context(), "s", head))
-			if fenced {
-				_, err := l.fence(t.Context(), "s")
+			if tombstoned {
+				_, err := l.tombstone(t.Context(), "s")
 				require.NoError(t, err)
 			}
 
@@ -105,8 +105,8 @@ func TestAnEraserThatLookedTooEarlyKeepsTheMark(t *testing.T) {
 			require.False(t, done.Pending)
 			_, err = l.Head(t.Context(), "s")
 			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
-			_, err = l.Fenced(t.Context(), "s")
-			require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "no fence without a mark")
+			_, err = l.TombstoneOf(t.Context(), "s")
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "no tombstone without a mark")
 		})
 	}
 }
@@ -202,7 +202,7 @@ func TestAPurgeFinishesAnInterruptedErasure(t *testing.T) {
 	storetest.Appended(t, l, "s", 0, storetest.TextEntries("secret", 10))
 	other := storetest.TextEntries("other", 10)
 	storetest.Appended(t, l, "other", 0, other)
-	fenceOnly(t, l, "s")
+	tombstoneOnly(t, l, "s")
 
 	_, err := l.Purge(t.Context(), storetest.PurgeNow)
 	require.NoError(t, err)
@@ -219,14 +219,14 @@ func TestInterruptedErasuresAreFinished(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	entries := storetest.TextEntries("x", 3)
-	ids := []string{"wanted", "fenced", "fenced without a mark", "there"}
+	ids := []string{"wanted", "tombstone", "tombstone without a mark", "there"}
 	for _, id := range ids {
 		storetest.Appended(t, l, id, 0, entries)
 	}
 	require.NoError(t, l.Want(t.Context(), "wanted", 1))
-	_, err := l.wantFence(t.Context(), "fenced")
+	_, err := l.wantTombstone(t.Context(), "tombstone")
 	require.NoError(t, err)
-	fenceOnly(t, l, "fenced without a mark")
+	tombstoneOnly(t, l, "tombstone without a mark")
 	head, err := l.Head(t.Context(), "wanted")
 	require.NoError(t, err)
 	require.NoError(t, l.Want(t.Context(), "wanted", head))
@@ -315,7 +315,7 @@ func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {
 	require.Zero(t, s.CachedInfo().State.Msgs)
 }
 
-// TestAChunkMayBeOfTypeErased: only the fact of that name fences a session.
+// TestAChunkMayBeOfTypeErased: only the fact of that name is a tombstone.
 func TestAChunkMayBeOfTypeErased(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
@@ -368,7 +368,7 @@ func TestAnAppendAfterAnErasedPurgedRecordIsRemoved(t *testing.T) {
 	storetest.RequireRecords(t, l, "s", append(storetest.TextEntries("new", 2), storetest.TextEntries("on", 3)...))
 }
 
-// TestAnErasureThatFailsReportsWhetherItHasBegun: it is pending only after the fence.
+// TestAnErasureThatFailsReportsWhetherItHasBegun: it is pending only after the tombstone.
 func TestAnErasureThatFailsReportsWhetherItHasBegun(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})

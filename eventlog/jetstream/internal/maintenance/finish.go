@@ -68,7 +68,7 @@ func (l *Maintenance) finishErasures(ctx context.Context, lead bool, now time.Ti
 	return n, errors.Join(failed...)
 }
 
-// FindErasures marks the sessions that are fenced and have no mark; an older version
+// FindErasures marks the sessions that have a tombstone and no mark; an older version
 // leaves such a session if its node dies. It checks every session.
 func (l *Maintenance) FindErasures(ctx context.Context) error {
 	ctx, err := l.Frees(ctx)
@@ -88,18 +88,18 @@ func (l *Maintenance) FindErasures(ctx context.Context) error {
 	return nil
 }
 
-// findErasure marks a session that is fenced.
+// findErasure marks a session that has a tombstone.
 func (l *Maintenance) findErasure(ctx context.Context, session string) (e *store.Erasing, err error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
 		return nil, err
 	}
-	fence, err := l.LastMessage(ctx, stream, subject)
-	if errors.Is(err, link.ErrNoMessage) || err == nil && !wire.IsErased(fence.Header) {
+	tombstone, err := l.LastMessage(ctx, stream, subject)
+	if errors.Is(err, link.ErrNoMessage) || err == nil && !wire.IsErased(tombstone.Header) {
 		return nil, nil
 	}
 	if err == nil {
-		e, err = l.beginAt(ctx, session, fence.Sequence)
+		e, err = l.beginAt(ctx, session, tombstone.Sequence)
 	}
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return nil, nil
@@ -147,7 +147,7 @@ func (l *Maintenance) finishErasure(ctx context.Context, session string, lead bo
 	return l.EndErasing(ctx, session, e, left.Some())
 }
 
-// finishWanted fences the session that a mark names, unless the present session of the id
+// finishWanted appends the tombstone that a mark asks for, unless the present session of the id
 // is another one.
 func (l *Maintenance) finishWanted(ctx context.Context, session string, e *store.Erasing) (*store.Erasing, error) {
 	if marked, err := l.findErasure(ctx, session); marked != nil || err != nil {
@@ -166,11 +166,11 @@ func (l *Maintenance) finishWanted(ctx context.Context, session string, e *store
 	if !same {
 		return nil, l.dropWanted(ctx, session, e)
 	}
-	fence, err := l.fence(ctx, session)
+	tombstone, err := l.tombstone(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	return l.beginAt(ctx, session, fence)
+	return l.beginAt(ctx, session, tombstone)
 }
 
 // wantLeft reports whether the present session is the wanted one with its end cut off by
@@ -191,7 +191,7 @@ func (l *Maintenance) wantLeft(ctx context.Context, session string, e *store.Era
 }
 
 // eraseDamaged marks all of a wanted session that has only segments, the last of which
-// can't be unpacked. It needs no fence: while that segment exists, no append to the id
+// can't be unpacked. It needs no tombstone: while that segment exists, no append to the id
 // succeeds. Errors: ErrDamaged otherwise; the session stays wanted.
 func (l *Maintenance) eraseDamaged(ctx context.Context, session string, e *store.Erasing) (*store.Erasing, error) {
 	p := l.PartitionOf(session)
@@ -219,7 +219,7 @@ func (l *Maintenance) eraseDamaged(ctx context.Context, session string, e *store
 		if now.Head != e.Head {
 			return false
 		}
-		now.Head, now.Fence, now.Parts, now.Removed = 0, 0, store.Join(now.Parts, parts), false
+		now.Head, now.Tombstone, now.Parts, now.Removed = 0, 0, store.Join(now.Parts, parts), false
 		now.NextRound()
 		return true
 	})
@@ -231,7 +231,7 @@ func (l *Maintenance) dropWanted(ctx context.Context, session string, e *store.E
 	if _, err := l.leftOf(ctx, session, e.Head); err != nil {
 		return err
 	}
-	if e.Fence == 0 && len(e.Parts) == 0 {
+	if e.Tombstone == 0 && len(e.Parts) == 0 {
 		return l.ForgetErasing(ctx, session, e)
 	}
 	_, err := l.Change(ctx, session, func(now *store.Erasing) bool { // the mark of an earlier erasure
@@ -247,9 +247,9 @@ func (l *Maintenance) dropWanted(ctx context.Context, session string, e *store.E
 	return err
 }
 
-// beginAt marks that the session is fenced. Errors: ErrSessionNotFound if it is not, or
+// beginAt marks that the session has a tombstone. Errors: ErrSessionNotFound if it has none, or
 // no longer.
-func (l *Maintenance) beginAt(ctx context.Context, session string, fence uint64) (*store.Erasing, error) {
+func (l *Maintenance) beginAt(ctx context.Context, session string, tombstone uint64) (*store.Erasing, error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
 		return nil, err
@@ -257,24 +257,24 @@ func (l *Maintenance) beginAt(ctx context.Context, session string, fence uint64)
 	l.forget(session)
 	// Later messages are of a session that was created again, if another node has
 	// finished the same erasure.
-	parts, err := l.PartsOf(ctx, session, fence)
+	parts, err := l.PartsOf(ctx, session, tombstone)
 	if err != nil {
 		return nil, err
 	}
 	again, err := l.LastMessage(ctx, stream, subject)
-	if errors.Is(err, link.ErrNoMessage) || err == nil && again.Sequence != fence {
+	if errors.Is(err, link.ErrNoMessage) || err == nil && again.Sequence != tombstone {
 		return nil, eventlog.ErrSessionNotFound
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.Begin(ctx, session, fence, parts)
+	return l.Begin(ctx, session, tombstone, parts)
 }
 
-// eraseTo erases a session that is fenced.
-func (l *Maintenance) eraseTo(ctx context.Context, session string, fence uint64) (done eventlog.Erasure, err error) {
-	done.Pending = true // the fence is durable
-	e, err := l.beginAt(ctx, session, fence)
+// eraseTo erases a session that has a tombstone.
+func (l *Maintenance) eraseTo(ctx context.Context, session string, tombstone uint64) (done eventlog.Erasure, err error) {
+	done.Pending = true // the tombstone is durable
+	e, err := l.beginAt(ctx, session, tombstone)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.erased(ctx, session)
 	}
@@ -341,14 +341,14 @@ func (l *Maintenance) erased(ctx context.Context, session string) (eventlog.Eras
 	return done, err
 }
 
-// cameSince reports whether a session that was not found exists after all, or is fenced:
+// cameSince reports whether a session that was not found exists after all, or has a tombstone:
 // its first record was late, and another node has marked it since, for an erasure that
 // must not lose its mark.
 func (l *Maintenance) cameSince(ctx context.Context, session string, head uint64) (bool, error) {
 	if there, err := l.Lives(ctx, session, head); err != nil || there {
 		return there, err
 	}
-	_, err := l.Fenced(ctx, session)
+	_, err := l.TombstoneOf(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return false, nil
 	}

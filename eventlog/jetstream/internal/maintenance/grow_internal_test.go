@@ -149,7 +149,7 @@ func TestALogGrows(t *testing.T) {
 	t.Parallel()
 	g := newGrowable(t, 1)
 	ids := map[string]string{}
-	for _, kind := range []string{"live", "sealed", "trimmed", "erased", "forgotten", "wanted", "fenced", "large", "late"} {
+	for _, kind := range []string{"live", "sealed", "trimmed", "erased", "forgotten", "wanted", "tombstone", "large", "late"} {
 		ids[kind] = elsewhere(kind, 1, 4)
 	}
 	ctx := t.Context()
@@ -175,11 +175,11 @@ func TestALogGrows(t *testing.T) {
 		g.erase(ids[kind])
 	}
 	require.NoError(t, finishAt(ctx, g.log, ids["forgotten"], time.Now().Add(2*store.DoneFor)))
-	for _, kind := range []string{"wanted", "fenced"} {
+	for _, kind := range []string{"wanted", "tombstone"} {
 		head := g.append(ids[kind], 3)
 		require.NoError(t, g.log.Want(ctx, ids[kind], head))
 	}
-	_, err = g.log.fence(ctx, ids["fenced"])
+	_, err = g.log.tombstone(ctx, ids["tombstone"])
 	require.NoError(t, err)
 	kept := []string{"live", "sealed", "large"}
 	before := map[string][]eventlog.Record{}
@@ -217,7 +217,7 @@ func TestALogGrows(t *testing.T) {
 	// Interrupted erasures end where the sessions were.
 	_, err = g.log.finishErasures(ctx, true, time.Now())
 	require.NoError(t, err)
-	for _, kind := range []string{"wanted", "fenced"} {
+	for _, kind := range []string{"wanted", "tombstone"} {
 		_, err = g.log.Head(ctx, ids[kind])
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound, kind)
 		e, err := g.log.ErasingOf(ctx, ids[kind])

@@ -52,7 +52,7 @@ func TestRemovalsAskTheLeader(t *testing.T) {
 }
 
 // TestAnErasureContinuesWithTheLeaderOnly: a server that no longer leads a stream may
-// lack a segment that the leader has. An erasure keeps its fence until the leader has
+// lack a segment that the leader has. An erasure keeps its tombstone until the leader has
 // answered that there is none.
 func TestAnErasureContinuesWithTheLeaderOnly(t *testing.T) {
 	t.Parallel()
@@ -69,12 +69,12 @@ func TestAnErasureContinuesWithTheLeaderOnly(t *testing.T) {
 	cut.Opts.Replicas = 3
 	_, err := cut.Erase(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrUnavailable)
-	_, err = l.Fenced(t.Context(), "s")
+	_, err = l.TombstoneOf(t.Context(), "s")
 	require.NoError(t, err)
 	unknown = false
 	_, err = cut.FinishErasures(t.Context(), true)
 	require.NoError(t, err)
-	_, err = l.Fenced(t.Context(), "s")
+	_, err = l.TombstoneOf(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	requireNothing(t, l, "s")
 }

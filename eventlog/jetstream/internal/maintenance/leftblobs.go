@@ -94,7 +94,7 @@ func (l *Maintenance) markLeft(ctx context.Context, session string, before time.
 	return err
 }
 
-// recorded reports whether a session has a record or a fence, readable or not. Errors:
+// recorded reports whether a session has a record or a tombstone, readable or not. Errors:
 // ErrUnavailable if the server that answered may not be the leader, which may have one.
 func (l *Maintenance) recorded(ctx context.Context, session string) (bool, error) {
 	p := l.PartitionOf(session)

@@ -361,7 +361,7 @@ func (w *lifecycle) storedOf(session string) []logtest.StoredRecord {
 		id, _ := layout.SessionID(strings.TrimPrefix(m.Subject, layout.LiveSubjects))
 		since, err := strconv.ParseUint(r.Since, 10, 64)
 		w.stored[id] = append(w.stored[id], logtest.StoredRecord{
-			Sequence: r.Sequence, Previous: r.Previous, Fence: wire.IsErased(m.Header), Created: err == nil, Since: since, Writer: r.Writer, Ordinal: r.Ordinal,
+			Sequence: r.Sequence, Previous: r.Previous, Tombstone: wire.IsErased(m.Header), Created: err == nil, Since: since, Writer: r.Writer, Ordinal: r.Ordinal,
 		})
 	}
 	return w.stored[session]

@@ -71,10 +71,10 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 			_, err := l.Erase(t.Context(), "s")
 			require.NoError(t, err)
 		},
-		"fenced": func(t *testing.T, l *Maintenance) {
-			fence, err := l.wantFence(t.Context(), "s")
+		"tombstone": func(t *testing.T, l *Maintenance) {
+			tombstone, err := l.wantTombstone(t.Context(), "s")
 			require.NoError(t, err)
-			_, err = l.beginAt(t.Context(), "s", fence)
+			_, err = l.beginAt(t.Context(), "s", tombstone)
 			require.NoError(t, err)
 		},
 	} {
@@ -115,14 +115,14 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 	testkit.OneGoroutine(t)
 	t.Parallel()
-	for name, c := range map[string]struct{ left, purged, sealed, fenced, damaged bool }{
-		"all of it is lost":                      {},
-		"all of it is lost but segments":         {sealed: true},
-		"some of it is left":                     {left: true},
-		"some of it is left in segments only":    {left: true, purged: true},
-		"some of it is left before lost ones":    {left: true, purged: true, sealed: true},
-		"some of it is left, and an older fence": {left: true, fenced: true},
-		"what is left of it is damaged":          {left: true, purged: true, damaged: true},
+	for name, c := range map[string]struct{ left, purged, sealed, tombstoned, damaged bool }{
+		"all of it is lost":                          {},
+		"all of it is lost but segments":             {sealed: true},
+		"some of it is left":                         {left: true},
+		"some of it is left in segments only":        {left: true, purged: true},
+		"some of it is left before lost ones":        {left: true, purged: true, sealed: true},
+		"some of it is left, and an older tombstone": {left: true, tombstoned: true},
+		"what is left of it is damaged":              {left: true, purged: true, damaged: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			head, kept := uint64(0), storetest.TextEntries("kept", 5)
@@ -135,12 +135,12 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 					_, err := l.Purge(t.Context(), storetest.PurgeNow)
 					require.NoError(t, err)
 				}
-				if c.fenced {
-					_, err := l.wantFence(t.Context(), "s")
+				if c.tombstoned {
+					_, err := l.wantTombstone(t.Context(), "s")
 					require.NoError(t, err)
 				}
 			}, func(l *Maintenance) {
-				if c.fenced {
+				if c.tombstoned {
 					_, err := l.Erase(t.Context(), "s")
 					require.NoError(t, err)
 					head = 0
@@ -278,21 +278,21 @@ func requireErasedAfterLoss(t *testing.T, l *Maintenance, session string, entrie
 	require.True(t, e.At == 0 || e.Done)
 }
 
-// TestAPowerLossThatUndoesAnErasure: the mark reached the disk, and neither the fence nor
+// TestAPowerLossThatUndoesAnErasure: the mark reached the disk, and neither the tombstone nor
 // the removals from the log did. The records that are back are erased again.
 func TestAPowerLossThatUndoesAnErasure(t *testing.T) {
 	t.Parallel()
 	for name, erase := range map[string]func(*testing.T, *Maintenance){
-		"fenced": func(t *testing.T, l *Maintenance) {
-			fence, err := l.wantFence(t.Context(), "s")
+		"tombstone": func(t *testing.T, l *Maintenance) {
+			tombstone, err := l.wantTombstone(t.Context(), "s")
 			require.NoError(t, err)
-			_, err = l.beginAt(t.Context(), "s", fence)
+			_, err = l.beginAt(t.Context(), "s", tombstone)
 			require.NoError(t, err)
 		},
 		"removed": func(t *testing.T, l *Maintenance) {
-			fence, err := l.wantFence(t.Context(), "s")
+			tombstone, err := l.wantTombstone(t.Context(), "s")
 			require.NoError(t, err)
-			e, err := l.beginAt(t.Context(), "s", fence)
+			e, err := l.beginAt(t.Context(), "s", tombstone)
 			require.NoError(t, err)
 			_, err = l.RemoveAll(t.Context(), "s", e)
 			require.NoError(t, err)

@@ -122,7 +122,7 @@ func (l *Maintenance) dropOrphanSegmentsOnce(ctx context.Context, p int) error {
 	return nil
 }
 
-// dropOrphanMark changes the mark of an erasure that names a record or a fence which the
+// dropOrphanMark changes the mark of an erasure that names a record or a tombstone which the
 // log has lost: the same sequences will be those of new records. The rest of the session
 // must still be erased, also if it had been removed before, since the log has lost that,
 // too. If that can't be read, the mark names the last record that the log has not lost,
@@ -133,7 +133,7 @@ func (l *Maintenance) dropOrphanMark(ctx context.Context, m wire.Message, end ui
 		return nil
 	}
 	e, err := l.ErasingOf(ctx, session)
-	if err != nil || e.At != m.Sequence || max(e.Head, e.Fence) <= end { // a later mark may be another node's
+	if err != nil || e.At != m.Sequence || max(e.Head, e.Tombstone) <= end { // a later mark may be another node's
 		return err
 	}
 	left, err := l.leftOf(ctx, session, end)
@@ -154,8 +154,8 @@ func (l *Maintenance) dropOrphanMark(ctx context.Context, m wire.Message, end ui
 		if e.Head = left; left > 0 {
 			e.Removed, e.Done, e.Told = false, false, false
 		}
-		if e.Fence > end || e.Fence == left { // then the rest must be fenced again
-			e.Fence = 0
+		if e.Tombstone > end || e.Tombstone == left { // then the rest needs a tombstone again
+			e.Tombstone = 0
 			for i := range e.Parts {
 				if part := &e.Parts[i]; part.Stream == layout.LogStream(l.PartitionOf(session)) {
 					part.UpTo = min(part.UpTo, end)
@@ -169,7 +169,7 @@ func (l *Maintenance) dropOrphanMark(ctx context.Context, m wire.Message, end ui
 }
 
 // leftOf returns the last sequence up to end that the log or a segment has of a session,
-// 0 if there is none. It may be a fence's. Records after end are of a session that was
+// 0 if there is none. It may be a tombstone's. Records after end are of a session that was
 // created since. Errors: ErrDamaged if the log has none and the last segment can't be
 // read.
 func (l *Maintenance) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {

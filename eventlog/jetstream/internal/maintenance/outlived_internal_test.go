@@ -285,13 +285,13 @@ func TestASegmentThatIsGoneReopensNoErasure(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// TestAnUnreadableMessageIsOfNoErasedSession: an erasure removes it only while its fence
+// TestAnUnreadableMessageIsOfNoErasedSession: an erasure removes it only while its tombstone
 // exists. Later it may be of a session that was created since.
 func TestAnUnreadableMessageIsOfNoErasedSession(t *testing.T) {
 	t.Parallel()
 	for name, mark := range map[string]func(*store.Erasing){
-		"by a known fence":    func(*store.Erasing) {},
-		"by an unknown fence": func(e *store.Erasing) { e.Fence = 0 },
+		"by a known tombstone":    func(*store.Erasing) {},
+		"by an unknown tombstone": func(e *store.Erasing) { e.Tombstone = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := openLog(t, link.Options{})

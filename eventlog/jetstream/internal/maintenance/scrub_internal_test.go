@@ -209,9 +209,9 @@ func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 	s := serve(t, dir, link.Options{})
 	storetest.Appended(t, s.Maintenance, "s", 0, storetest.TextEntries(secretText, 300))
 	storetest.Appended(t, s.Maintenance, "other", 0, storetest.TextEntries("kept", 300))
-	fence, err := s.wantFence(t.Context(), "s")
+	tombstone, err := s.wantTombstone(t.Context(), "s")
 	require.NoError(t, err)
-	e, err := s.beginAt(t.Context(), "s", fence)
+	e, err := s.beginAt(t.Context(), "s", tombstone)
 	require.NoError(t, err)
 	records, err := s.RemoveAll(t.Context(), "s", e)
 	require.NoError(t, err)
@@ -231,9 +231,9 @@ func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 	s.nowhere()
 }
 
-// TestDataOfOthersIsRemovedWhileTheFenceExists: so the session can't have been created
+// TestDataOfOthersIsRemovedWhileTheTombstoneExists: so the session can't have been created
 // again by then.
-func TestDataOfOthersIsRemovedWhileTheFenceExists(t *testing.T) {
+func TestDataOfOthersIsRemovedWhileTheTombstoneExists(t *testing.T) {
 	t.Parallel()
 	var s *serving
 	var forgotten []string

@@ -454,7 +454,7 @@ func (s *sealer) settle(w *sealing) {
 // errErased: the session was erased while it was sealed.
 var errErased = fmt.Errorf("%w: it was erased while it was sealed", eventlog.ErrSessionNotFound)
 
-// confirm removes a first segment that was stored when the session was fenced, or gone:
+// confirm removes a first segment that was stored when the session had a tombstone, or gone:
 // an erasure removes the segments that it finds, and may have looked before. If there was
 // no answer, confirm looks the segment up. A later segment needs none of this: it is
 // compared with the segment before it, so the server refuses it, or the erasure finds

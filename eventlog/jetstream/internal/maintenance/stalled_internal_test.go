@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// fenceOnly appends a session's fence without a mark, as an older version did.
-func fenceOnly(t *testing.T, l *Maintenance, session string) {
+// tombstoneOnly appends a session's tombstone without a mark, as an older version did.
+func tombstoneOnly(t *testing.T, l *Maintenance, session string) {
 	t.Helper()
 	head, err := l.Head(t.Context(), session)
 	require.NoError(t, err)
@@ -81,21 +81,21 @@ func TestAStalledEraserLeavesTheNextSession(t *testing.T) {
 	}
 }
 
-// TestASlowEraserKeepsTheNextMark: it marks its fence after the session was created
+// TestASlowEraserKeepsTheNextMark: it marks its tombstone after the session was created
 // again, and must be erased again.
 func TestASlowEraserKeepsTheNextMark(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
-	fence := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3)) + 1
+	tombstone := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3)) + 1
 	_, err := l.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 3))
 	require.NoError(t, l.Want(t.Context(), "s", head))
-	_, err = l.Begin(t.Context(), "s", fence, nil)
+	_, err = l.Begin(t.Context(), "s", tombstone, nil)
 	require.NoError(t, err)
 	e, err := l.ErasingOf(t.Context(), "s")
 	require.NoError(t, err)
-	require.Equal(t, fence, e.Fence)
+	require.Equal(t, tombstone, e.Tombstone)
 	require.Equal(t, head, e.Head)
 	for range 2 {
 		_, err = l.FinishErasures(t.Context(), true)

@@ -14,9 +14,9 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// TestAFenceThatArrivesAfterItsErasureFencesNothing: an eraser's fence is late, another one
+// TestATombstoneThatArrivesAfterItsErasureErasesNothing: an eraser's tombstone is late, another one
 // erases the session, and its id can be used again.
-func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
+func TestATombstoneThatArrivesAfterItsErasureErasesNothing(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3))
@@ -33,7 +33,7 @@ func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
 		}
 		return do(ctx)
 	})
-	_, err = slow.wantFence(t.Context(), "s")
+	_, err = slow.wantTombstone(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	require.NotZero(t, published)
 	requireNothing(t, l, "s")

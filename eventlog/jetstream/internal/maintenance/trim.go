@@ -78,9 +78,9 @@ func (l *Maintenance) raiseFloor(ctx context.Context, session string, t trimming
 	if err != nil {
 		return err
 	}
-	fence, err := l.LastMessage(ctx, stream, subject)
+	tombstone, err := l.LastMessage(ctx, stream, subject)
 	switch {
-	case errors.Is(err, link.ErrNoMessage), err == nil && !wire.IsErased(fence.Header):
+	case errors.Is(err, link.ErrNoMessage), err == nil && !wire.IsErased(tombstone.Header):
 		if _, err = l.MessageAt(ctx, layout.SegmentStream(p), t.last); !errors.Is(err, link.ErrNoMessage) {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // InLog reports whether the log has the record at seq, and the session is not being
-// erased. It checks for the fence first, since an erasure removes that last.
+// erased. It checks for the tombstone first, since an erasure removes that last.
 func (l *Store) InLog(ctx context.Context, session string, seq uint64) (bool, error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
@@ -51,9 +51,9 @@ func (l *Store) Lives(ctx context.Context, session string, seq uint64) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if s == nil { // retention has removed it; an erased session's records are before its fence
+	if s == nil { // retention has removed it; an erased session's records are before its tombstone
 		e, err := l.ErasingOf(ctx, session)
-		return err == nil && seq > e.Fence, err
+		return err == nil && seq > e.Tombstone, err
 	}
 	for _, r := range s.Records {
 		if r.Sequence == seq {
@@ -63,7 +63,7 @@ func (l *Store) Lives(ctx context.Context, session string, seq uint64) (bool, er
 	return false, nil
 }
 
-// dropStray removes a record, or a fence, that was appended after a purged record and
+// dropStray removes a record, or a tombstone, that was appended after a purged record and
 // arrived after the session had been erased: there was no message left with which its
 // comparison could have failed. Its place in the segments is in wire.HeaderSealed. It
 // reports whether m, the session's last message, is such a record.
@@ -95,8 +95,8 @@ func (l *Store) dropStray(ctx context.Context, session, stream string, m wire.Me
 	} else if !errors.Is(err, link.ErrNoMessage) {
 		return false, err
 	}
-	if wire.IsErased(m.Header) { // a fence stays until its erasure, which removes segments first, is finished
-		if e, err := l.ErasingOf(ctx, session); err != nil || e.Fence == m.Sequence {
+	if wire.IsErased(m.Header) { // a tombstone stays until its erasure, which removes segments first, is finished
+		if e, err := l.ErasingOf(ctx, session); err != nil || e.Tombstone == m.Sequence {
 			return false, err
 		}
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// An erasure removes the blobs that exist while its fence does, and it may be slow: the
+// An erasure removes the blobs that exist while its tombstone does, and it may be slow: the
 // session may have been created again before it gets to one. So a record relies only on a
-// blob that was stored when the last fence was gone:
+// blob that was stored when the last tombstone was gone:
 //
 //  - An append to a session stores its blobs after the record that it follows, which
 //    wire.HeaderAfter names, while that is the head. Another append to that session may use them
 //    while that record is in the log.
-//  - An append that creates the session stores its blobs when there is no fence, and its records
-//    name the log's last sequence before that, in wire.HeaderSince. If the session was fenced in
+//  - An append that creates the session stores its blobs when there is no tombstone, and its records
+//    name the log's last sequence before that, in wire.HeaderSince. If the session had a tombstone in
 //    between, the append is late: it belongs to no session, and the next reader of the head
 //    removes it. Its sender, if it still runs, appends again.
 
@@ -80,7 +80,7 @@ func (l *Store) follows(ctx context.Context, session string, expected uint64) er
 }
 
 // free returns the log's last sequence at a moment after which a session that did not
-// exist had no fence either. The error is a *ConflictError if the session or its fence
+// exist had no tombstone either. The error is a *ConflictError if the session or its tombstone
 // exists.
 func (l *Store) free(ctx context.Context, session string) (since uint64, err error) {
 	stream, subject, err := l.Place(session)
@@ -106,9 +106,9 @@ func (l *Store) free(ctx context.Context, session string) (since uint64, err err
 		} else if !errors.Is(err, eventlog.ErrSessionNotFound) {
 			return 0, err
 		}
-		fence, err := l.Fenced(ctx, session)
+		tombstone, err := l.TombstoneOf(ctx, session)
 		if err == nil {
-			return 0, &eventlog.ConflictError{Head: fence}
+			return 0, &eventlog.ConflictError{Head: tombstone}
 		} else if !errors.Is(err, eventlog.ErrSessionNotFound) {
 			return 0, err
 		}
@@ -136,8 +136,8 @@ func (l *Store) confirmBlobs(ctx context.Context, a *PendingAppend, last uint64)
 		// Only the last erasure is known. If it came after the append, it has erased the
 		// append, or has replaced an erasure that removed its blobs and for which another
 		// node has removed the append.
-		var fence uint64
-		if fence, err = l.fenceOf(ctx, a.Session); err == nil && fence > last {
+		var tombstone uint64
+		if tombstone, err = l.lastTombstone(ctx, a.Session); err == nil && tombstone > last {
 			err = errors.New("the session was erased meanwhile")
 		}
 	}

@@ -24,21 +24,21 @@ import (
 // Erasing is the progress of a session's erasure. Its mark is the last message on
 // helix.erased.<p>.<S>:
 //
-//	wanted   Head is the session's last record: the session must be fenced.
-//	fenced   Fence is the erased record. Parts are what must be removed, and up to which
-//	         sequence: later messages are of a session that was created again.
-//	removed  No one can read any of it; its bytes are being overwritten. Each server of a
-//	         cluster reports on helix.erased.<p>.<S>~<server> that it has none left.
-//	done     Nothing is left. The mark stays for an hour: it identifies a message that was
-//	         sent before the fence and arrives after the end, see outlived.
+//	wanted      Head is the session's last record: the session needs a tombstone.
+//	tombstoned  Tombstone is the erased record. Parts are what must be removed, and up to
+//	            which sequence: later messages are of a session that was created again.
+//	removed     No one can read any of it; its bytes are being overwritten. Each server of a
+//	            cluster reports on helix.erased.<p>.<S>~<server> that it has none left.
+//	done        Nothing is left. The mark stays for an hour: it identifies a message that was
+//	            sent before the tombstone and arrives after the end, see outlived.
 //
 // Without a mark there is nothing left to do.
 type Erasing struct {
-	Head    uint64 `json:"head,omitempty"`
-	Fence   uint64 `json:"fence,omitempty"`
-	Parts   []Part `json:"parts,omitempty"`
-	Removed bool   `json:"removed,omitempty"`
-	Done    bool   `json:"done,omitempty"`
+	Head      uint64 `json:"head,omitempty"`
+	Tombstone uint64 `json:"fence,omitempty"`
+	Parts     []Part `json:"parts,omitempty"`
+	Removed   bool   `json:"removed,omitempty"`
+	Done      bool   `json:"done,omitempty"`
 	// Told: a caller of Erase has received the answer that the erasure is done.
 	Told bool `json:"told,omitempty"`
 	// Round is the round to which the servers' reports refer. It changes when there is
@@ -160,7 +160,7 @@ func (e *Erasing) NextRound() { e.Round = max(e.Round+1, uint64(time.Now().UnixN
 // Want marks that the session with the given head must be erased.
 func (l *Store) Want(ctx context.Context, session string, head uint64) error {
 	_, err := l.Change(ctx, session, func(e *Erasing) bool {
-		if e.Done { // of an earlier erasure: only its fence is left
+		if e.Done { // of an earlier erasure: only its tombstone is left
 			e.Removed = false
 		}
 		e.Head, e.Done, e.Told = head, false, false
@@ -169,22 +169,22 @@ func (l *Store) Want(ctx context.Context, session string, head uint64) error {
 	return err
 }
 
-// Begin marks that the session is fenced. Errors: ErrSessionNotFound if the erasure has
+// Begin marks that the session has a tombstone. Errors: ErrSessionNotFound if the erasure has
 // ended and that of a later session has begun.
-func (l *Store) Begin(ctx context.Context, session string, fence uint64, parts []Part) (*Erasing, error) {
+func (l *Store) Begin(ctx context.Context, session string, tombstone uint64, parts []Part) (*Erasing, error) {
 	ended := false
 	e, err := l.Change(ctx, session, func(e *Erasing) bool {
-		if ended = e.Fence > fence; ended {
+		if ended = e.Tombstone > tombstone; ended {
 			return false
 		}
-		if e.Fence == fence {
-			wanted := 0 < e.Head && e.Head < fence // not a later session of the same id
+		if e.Tombstone == tombstone {
+			wanted := 0 < e.Head && e.Head < tombstone // not a later session of the same id
 			if wanted {
 				e.Head = 0
 			}
 			return wanted
 		}
-		e.Head, e.Fence, e.Parts, e.Removed, e.Done, e.Told = 0, fence, Join(e.Parts, parts), false, false, false
+		e.Head, e.Tombstone, e.Parts, e.Removed, e.Done, e.Told = 0, tombstone, Join(e.Parts, parts), false, false, false
 		e.NextRound()
 		return true
 	})
@@ -236,9 +236,9 @@ func Join(before, parts []Part) []Part {
 	return parts
 }
 
-// PartsOf returns the places of a session's messages. With a fence, the log's are those
-// up to the fence; without one, they are those before the first existing message.
-func (l *Store) PartsOf(ctx context.Context, session string, fence uint64) ([]Part, error) {
+// PartsOf returns the places of a session's messages. With a tombstone, the log's are those
+// up to the tombstone; without one, they are those before the first existing message.
+func (l *Store) PartsOf(ctx context.Context, session string, tombstone uint64) ([]Part, error) {
 	p := l.PartitionOf(session)
 	floor, err := l.Floor(ctx, session)
 	if err != nil {
@@ -269,13 +269,13 @@ func (l *Store) PartsOf(ctx context.Context, session string, fence uint64) ([]Pa
 			return nil, err
 		}
 		b.Scrub = l.Scrubs(b.Stream) || !l.Owns(b.Stream) && l.Opts.Server != nil && l.Opts.Replicas > 1
-		if fence == 0 && b.From > 0 {
+		if tombstone == 0 && b.From > 0 {
 			b.UpTo = b.From - 1
 		}
 	}
 	log := &parts[3]
-	if fence > 0 {
-		log.UpTo = fence
+	if tombstone > 0 {
+		log.UpTo = tombstone
 	}
 	if floor > 0 {
 		parts[1].From = 0 // trimmed segments came before
@@ -411,7 +411,7 @@ func (l *Store) Wipe(ctx context.Context, session, stream, subject string, at ui
 	if err != nil {
 		return err
 	}
-	if err := l.Remove(ctx, stream, at); err != nil || e.Head > 0 { // an erasure that is not fenced yet will remove the rest
+	if err := l.Remove(ctx, stream, at); err != nil || e.Head > 0 { // an erasure that has no tombstone yet will remove the rest
 		return err
 	}
 	_, err = l.RemoveAll(ctx, session, e)

@@ -144,7 +144,7 @@ var ErrRecreated = fmt.Errorf("%w: it was erased since", eventlog.ErrSessionNotF
 
 // leadsTo reports whether r may be the record after the cursor, of a session whose head
 // was at least head when the read began. Sequences are never used again, and an erasure
-// stores its fence after the last record: the first record of a session that was created
+// stores its tombstone after the last record: the first record of a session that was created
 // again comes after both.
 func (c Cursor) leadsTo(r wire.Stored, head uint64) bool {
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// RemoveAll removes all messages of a session, those of its log last and its fence after
+// RemoveAll removes all messages of a session, those of its log last and its tombstone after
 // them, and returns how many records there were. Errors: ErrSessionNotFound if another
 // node has ended the erasure.
 func (l *Store) RemoveAll(ctx context.Context, session string, e *Erasing) (records int, err error) {
@@ -57,7 +57,7 @@ func (l *Store) removeParts(ctx context.Context, session string, e *Erasing) (re
 			}
 			continue
 		}
-		if p.Stream == log || !l.Owns(p.Stream) || e.Fence > 0 && !p.Scrub && p.Stream != layout.BlobStream {
+		if p.Stream == log || !l.Owns(p.Stream) || e.Tombstone > 0 && !p.Scrub && p.Stream != layout.BlobStream {
 			continue
 		}
 		if _, err := l.EraseSubject(ctx, p.Stream, p.Subject, p.UpTo); err != nil {
@@ -69,8 +69,8 @@ func (l *Store) removeParts(ctx context.Context, session string, e *Erasing) (re
 			continue
 		}
 		upTo := p.UpTo
-		if e.Fence > 0 {
-			upTo = min(upTo, e.Fence-1)
+		if e.Tombstone > 0 {
+			upTo = min(upTo, e.Tombstone-1)
 		}
 		n, err := l.EraseSubject(ctx, p.Stream, p.Subject, upTo)
 		records += n
@@ -78,11 +78,11 @@ func (l *Store) removeParts(ctx context.Context, session string, e *Erasing) (re
 			return records, err
 		}
 	}
-	if e.Fence == 0 {
+	if e.Tombstone == 0 {
 		return records, nil
 	}
 	segments, sealed := layout.SegmentStream(l.PartitionOf(session)), uint64(0)
-	err = l.eraseSealed(ctx, session, e.Fence, func(_ string, at uint64) error {
+	err = l.eraseSealed(ctx, session, e.Tombstone, func(_ string, at uint64) error {
 		sealed = max(sealed, at)
 		return l.Overwrite(ctx, segments, at)
 	})
@@ -94,8 +94,8 @@ func (l *Store) removeParts(ctx context.Context, session string, e *Erasing) (re
 			p.UpTo = max(p.UpTo, sealed)
 		}
 	}
-	// While the fence exists, no node creates the session again.
-	stands, err := l.MessageAt(ctx, log, e.Fence)
+	// While the tombstone exists, no node creates the session again.
+	stands, err := l.MessageAt(ctx, log, e.Tombstone)
 	if errors.Is(err, link.ErrNoMessage) {
 		return records, nil
 	}
@@ -103,14 +103,14 @@ func (l *Store) removeParts(ctx context.Context, session string, e *Erasing) (re
 		err = l.Opts.Forget(ctx, session)
 	}
 	if err == nil {
-		err = l.Overwrite(ctx, log, e.Fence)
+		err = l.Overwrite(ctx, log, e.Tombstone)
 	}
 	return records, err
 }
 
 // OverwriteAll has the removed messages overwritten, and returns what is left.
 func (l *Store) OverwriteAll(ctx context.Context, session string, e *Erasing) (left remains, err error) {
-	if e.Fence > 0 {
+	if e.Tombstone > 0 {
 		late, err := l.EraseLate(ctx, session, e)
 		if err != nil {
 			return left, err

@@ -45,7 +45,7 @@ func (l *Verifier) VerifySubjects(ctx context.Context, found func(eventlog.Findi
 				case layout.ErasedSubjects:
 					if e, err := l.ErasingOf(ctx, session); err != nil {
 						return nil, fmt.Errorf("jetstream: verify: %w", err)
-					} else if e.Done || e.Head == 0 && e.Fence == 0 && e.Removed { // a mark for single messages only
+					} else if e.Done || e.Head == 0 && e.Tombstone == 0 && e.Removed { // a mark for single messages only
 						continue
 					}
 					found(eventlog.Finding{

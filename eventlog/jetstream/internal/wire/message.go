@@ -99,7 +99,7 @@ func DirectMessage(reply *nats.Msg) (Message, error) {
 	}, err
 }
 
-// IsErased reports whether a message is the fence of an erased session.
+// IsErased reports whether a message is the tombstone of an erased session.
 func IsErased(h nats.Header) bool {
 	kind, typ := kindOf(h)
 	return kind == eventlog.KindFact && typ == ErasedType

@@ -11,9 +11,9 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Fenced returns the sequence of the session's fence. Errors: ErrSessionNotFound if it
+// TombstoneOf returns the sequence of the session's tombstone. Errors: ErrSessionNotFound if it
 // has none.
-func (l *Store) Fenced(ctx context.Context, session string) (uint64, error) {
+func (l *Store) TombstoneOf(ctx context.Context, session string) (uint64, error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
 		return 0, err
@@ -28,23 +28,23 @@ func (l *Store) Fenced(ctx context.Context, session string) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// stands reports whether a session's fence exists. While it does, no session of the id
+// stands reports whether a session's tombstone exists. While it does, no session of the id
 // exists.
-func (l *Store) stands(ctx context.Context, session string, fence uint64) (bool, error) {
-	at, err := l.Fenced(ctx, session)
+func (l *Store) stands(ctx context.Context, session string, tombstone uint64) (bool, error) {
+	at, err := l.TombstoneOf(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return false, nil
 	}
-	return err == nil && at == fence, err
+	return err == nil && at == tombstone, err
 }
 
 // eraseSealed overwrites the segments and floors of a session that have or name records
-// up to its fence, wherever in the stream they are: another node may seal until the fence
-// is removed. Records after the fence are of a session that was created again. An
-// unreadable message may be, too, so it is removed only while the fence exists. Errors:
+// up to its tombstone, wherever in the stream they are: another node may seal until the tombstone
+// is removed. Records after the tombstone are of a session that was created again. An
+// unreadable message may be, too, so it is removed only while the tombstone exists. Errors:
 // ErrUnavailable if the server that answered may not be the stream's leader, which may
 // have more.
-func (l *Store) eraseSealed(ctx context.Context, session string, fence uint64, by func(subject string, at uint64) error) error {
+func (l *Store) eraseSealed(ctx context.Context, session string, tombstone uint64, by func(subject string, at uint64) error) error {
 	p := l.PartitionOf(session)
 	stream := layout.SegmentStream(p)
 	for _, subject := range []string{layout.SegmentSubject(session, p), layout.FloorSubject(session, p)} {
@@ -58,11 +58,11 @@ func (l *Store) eraseSealed(ctx context.Context, session string, fence uint64, b
 			}
 			at = m.Sequence
 			last, readable := wire.Reaches(m)
-			if readable && last > fence {
+			if readable && last > tombstone {
 				continue
 			}
 			if !readable {
-				if stands, err := l.stands(ctx, session, fence); err != nil {
+				if stands, err := l.stands(ctx, session, tombstone); err != nil {
 					return err
 				} else if !stands {
 					continue
@@ -83,7 +83,7 @@ func (l *Store) eraseSealed(ctx context.Context, session string, fence uint64, b
 // them, for example by a sealer that died before it removed its segment. It reports
 // whether there were any.
 func (l *Store) EraseLate(ctx context.Context, session string, e *Erasing) (some bool, err error) {
-	err = l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
+	err = l.eraseSealed(ctx, session, e.Tombstone, func(subject string, at uint64) error {
 		some = true
 		return l.Wipe(ctx, session, layout.SegmentStream(l.PartitionOf(session)), subject, at)
 	})
