@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
 )
 
 // Writer is the one writer of a session tree while its claim holds. Many
