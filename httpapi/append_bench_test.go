@@ -17,6 +17,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/httpapi"
@@ -27,12 +28,7 @@ import (
 // benchAPI is a server on an embedded log on disk that is synced once a second.
 func benchAPI(b *testing.B) *httpapi.Server {
 	b.Helper()
-	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
-	require.NoError(b, err)
-	b.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(b, err)
-	b.Cleanup(nc.Close)
+	_, nc := embedtest.Start(b, embed.Options{SyncInterval: time.Second})
 	log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
 	require.NoError(b, err)
 	b.Cleanup(func() { log.Close() })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -27,12 +28,7 @@ import (
 // shown. One operation is one answer, read to its end.
 func BenchmarkGetState(b *testing.B) {
 	const records = 100_000
-	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
-	require.NoError(b, err)
-	b.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(b, err)
-	b.Cleanup(nc.Close)
+	_, nc := embedtest.Start(b, embed.Options{SyncInterval: time.Second})
 	log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
 	require.NoError(b, err)
 	b.Cleanup(func() { log.Close() })

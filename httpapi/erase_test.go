@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	eventmemory "github.com/helixd/helixd/eventlog/memory"
@@ -79,12 +80,7 @@ func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
 // or not: the log is out of reach.
 func TestAnErasureThatCouldNotBegin(t *testing.T) {
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
+	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	defer log.Close()

@@ -28,6 +28,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -83,12 +84,7 @@ func newLog(t *testing.T) eventlog.Log {
 // newLogAndConn also returns a client's connection to the server.
 func newLogAndConn(t *testing.T) (eventlog.Log, *nats.Conn) {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

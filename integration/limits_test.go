@@ -23,6 +23,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -226,12 +227,7 @@ func (s *slowDisk) round(ctx context.Context, r *sharedSync) {
 func TestASlowDisk(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: true})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{GroupSync: true})
 	disk := &slowDisk{Server: srv, each: 150 * time.Millisecond}
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: disk})
 	require.NoError(t, err)

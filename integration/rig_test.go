@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/projector"
@@ -22,12 +23,7 @@ type rig struct {
 
 func newRig(t *testing.T, agents ...agentloop.Agent) *rig {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{})
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -22,12 +23,7 @@ import (
 // longLog returns a log on disk with a session s of that many records, its saved folds,
 // and a function that returns how many MiB streams have, before compression.
 func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds, func(streams ...string) float64) {
-	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
-	require.NoError(b, err)
-	b.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(b, err)
-	b.Cleanup(nc.Close)
+	_, nc := embedtest.Start(b, embed.Options{SyncInterval: time.Second})
 	log, err := logjs.Open(b.Context(), nc, &logjs.Options{Durability: "interval=1s"})
 	require.NoError(b, err)
 	b.Cleanup(func() { log.Close() })

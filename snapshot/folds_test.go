@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -34,12 +35,8 @@ type disk struct {
 
 func onDisk(t *testing.T) disk {
 	d := disk{dir: t.TempDir()}
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: d.dir, SyncInterval: time.Minute})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{DataDir: d.dir, SyncInterval: time.Minute})
+	var err error
 	d.log, err = logjs.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { d.log.Close() })

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -26,12 +27,7 @@ import (
 // onServer returns a log on a server, and its saved folds.
 func onServer(t *testing.T) (*nats.Conn, *jetstream.Log, *foldsjs.Folds) {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

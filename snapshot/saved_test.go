@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -72,12 +73,7 @@ func TestSavedFolds(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (eventlog.Log, snapshot.Folds){
 		"memory": func(*testing.T) (eventlog.Log, snapshot.Folds) { return memory.New(), &foldsmem.Folds{} },
 		"jetstream": func(t *testing.T) (eventlog.Log, snapshot.Folds) {
-			srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
-			require.NoError(t, err)
-			t.Cleanup(srv.Stop)
-			nc, err := srv.Connect()
-			require.NoError(t, err)
-			t.Cleanup(nc.Close)
+			_, nc := embedtest.Start(t, embed.Options{})
 			log, err := logjs.Open(t.Context(), nc, nil)
 			require.NoError(t, err)
 			t.Cleanup(func() { log.Close() })

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -165,12 +166,7 @@ func (unreadableFolds) Nearest(context.Context, string, uint64, ...snapshot.Form
 // TestFoldsOfATrimmedSession: the first fold after the floor stands for the records that
 // retention has removed.
 func TestFoldsOfATrimmedSession(t *testing.T) {
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Minute})
 	log, err := logjs.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

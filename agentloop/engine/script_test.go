@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -99,12 +100,7 @@ func timelinesOf(t *testing.T, log eventlog.Log) {
 func openJetStream(t *testing.T) eventlog.Log {
 	t.Helper()
 	const interval = time.Minute // of syncing: no machine is lost here
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: interval})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: interval})
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.Durability("interval=" + interval.String())})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -19,12 +20,7 @@ import (
 // separate one, all would stay late.
 func TestAppendsOfSomeRecordsShareABatch(t *testing.T) {
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: true})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{GroupSync: true})
 	reg := prometheus.NewRegistry()
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{
 		Durability: eventlog.DurabilityFsync, Server: srv, Metrics: jetstream.NewMetrics(reg),

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -40,12 +41,7 @@ func BenchmarkAppendCost(b *testing.B) {
 	} {
 		b.Run(mode.name, func(b *testing.B) {
 			const sessions, turn = 64, 4096
-			srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: mode.sync, GroupSync: true})
-			require.NoError(b, err)
-			b.Cleanup(srv.Stop)
-			nc, err := srv.Connect()
-			require.NoError(b, err)
-			b.Cleanup(nc.Close)
+			srv, nc := embedtest.Start(b, embed.Options{SyncInterval: mode.sync, GroupSync: true})
 			log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: mode.durability, Server: srv, Partitions: mode.partitions})
 			require.NoError(b, err)
 			b.Cleanup(func() { log.Close() })

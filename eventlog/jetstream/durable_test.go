@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -362,12 +363,7 @@ func TestWhoPublishesLiveRecords(t *testing.T) {
 func TestAppendsOutliveTheirPlaceInMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, GroupSync: true})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{DataDir: dir, GroupSync: true})
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -75,12 +76,7 @@ func TestErasureLeavesNoByteInAnyFile(t *testing.T) {
 	require.Empty(t, filesHolding(t, dir, secret))
 	require.NotEmpty(t, filesHolding(t, dir, kept))
 
-	srv, err = embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err = srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
+	_, nc = embedtest.Start(t, embed.Options{DataDir: dir, SyncInterval: time.Second})
 	log, err = jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	defer log.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -19,12 +20,7 @@ import (
 // function that ends both.
 func openSynced(t *testing.T, dir string) (*jetstream.Log, func()) {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{DataDir: dir, SyncInterval: time.Second})
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -33,12 +34,7 @@ func open(t testing.TB, sync time.Duration) eventlog.Log {
 // openAs opens a log with another durability than the server's.
 func openAs(t testing.TB, sync time.Duration, durability eventlog.Durability) eventlog.Log {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: sync})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: sync})
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: durability})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -22,12 +23,7 @@ import (
 // serve runs a server on dir and returns a function that ends it.
 func serve(t *testing.T, dir string) (*nats.Conn, func()) {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{DataDir: dir})
 	return nc, func() { nc.Close(); srv.Stop() }
 }
 

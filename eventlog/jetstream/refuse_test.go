@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -14,12 +15,7 @@ import (
 // accepts new records.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{})
 	var low, full atomic.Bool
 	log, err := Open(t.Context(), nc, &Options{Refuses: func(frees bool) string {
 		if full.Load() || low.Load() && !frees {

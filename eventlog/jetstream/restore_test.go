@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
@@ -76,13 +77,8 @@ func TestRestoreOnThreeServers(t *testing.T) {
 // TestRestoreRefuses records that no log can have.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
-	_, err = restore.Begin(t.Context(), nc, restore.Options{Ends: []uint64{10, 1 << 63}})
+	_, nc := embedtest.Start(t, embed.Options{})
+	_, err := restore.Begin(t.Context(), nc, restore.Options{Ends: []uint64{10, 1 << 63}})
 	require.ErrorIs(t, err, eventlog.ErrDamaged)
 	r, err := restore.Begin(t.Context(), nc, restore.Options{Ends: []uint64{10}})
 	require.NoError(t, err)

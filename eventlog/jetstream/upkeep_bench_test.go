@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -25,12 +26,7 @@ const (
 // everything that is sealed, during a trim of every session, and during erasures. It
 // reports the slowest appends of each. Judge the ratios.
 func BenchmarkAppendsBesideUpkeep(b *testing.B) {
-	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir()})
-	require.NoError(b, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(b, err)
-	defer nc.Close()
+	_, nc := embedtest.Start(b, embed.Options{})
 	log, err := Open(b.Context(), nc, &Options{Durability: eventlog.DurabilityFsync})
 	require.NoError(b, err)
 	defer log.Close()

@@ -25,6 +25,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -86,12 +87,7 @@ type hit struct {
 // newLog returns the log of an embedded server.
 func newLog(t *testing.T) eventlog.Log {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

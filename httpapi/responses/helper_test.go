@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -47,12 +48,7 @@ type rig struct {
 
 func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -20,12 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
 // server starts its own server.
 func server(t *testing.T, dir string) *nats.Conn {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{DataDir: dir, SyncInterval: time.Second})
 	return nc
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -104,12 +105,7 @@ func OnNATS[C any](t *testing.T) (log eventlog.Log, helixd func(stdin string, ar
 // NATS is a NATS deployment that everyone who knows its URL may use.
 func NATS(t *testing.T) (url string, nc *nats.Conn) {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", User: "u", Password: "secret"})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err = srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{Listen: "127.0.0.1:0", User: "u", Password: "secret"})
 	return strings.Replace(srv.ClientURL(), "nats://", "nats://u:secret@", 1), nc
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
@@ -17,12 +18,7 @@ import (
 // A feed that makes no progress ends with the reason.
 func TestAFeedGivesUp(t *testing.T) {
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
 	log, err := maintenance.Open(t.Context(), nc, link.Options{Durability: "interval=1s"})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })

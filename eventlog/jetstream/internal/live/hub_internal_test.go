@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
@@ -177,12 +178,7 @@ func aChecksCost(t *testing.T, perMany uint64) {
 // which appends need, and go to the server all at once.
 func TestNothingIsCheckedWithoutAConnection(t *testing.T) {
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
 	l := openFollowed(t, unchecked(t), nc, link.Options{})
 	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 1))
 	deafened(t, l, head-1)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 )
 
@@ -14,12 +15,7 @@ import (
 func TestALogFindsItsServer(t *testing.T) {
 	t.Parallel()
 	for _, group := range []bool{true, false} {
-		srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: group})
-		require.NoError(t, err)
-		t.Cleanup(srv.Stop)
-		nc, err := srv.Connect()
-		require.NoError(t, err)
-		t.Cleanup(nc.Close)
+		srv, nc := embedtest.Start(t, embed.Options{GroupSync: group})
 		l, err := Open(t.Context(), nc, link.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { l.Close() })

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
@@ -38,12 +39,7 @@ func BenchmarkEraseALongSession(b *testing.B) {
 
 func eraseALongSession(b *testing.B, interval time.Duration) {
 	dir := b.TempDir()
-	srv, err := embed.Start(b.Context(), embed.Options{DataDir: dir, SyncInterval: interval, GroupSync: true})
-	require.NoError(b, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(b, err)
-	defer nc.Close()
+	srv, nc := embedtest.Start(b, embed.Options{DataDir: dir, SyncInterval: interval, GroupSync: true})
 	durability := eventlog.DurabilityFsync
 	if interval > 0 {
 		durability = eventlog.Durability("interval=" + interval.String())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
@@ -137,12 +138,7 @@ func TestErasureBesideWritersLeavesNoByte(t *testing.T) {
 	t.Parallel()
 	const secret = "a-secret-nobody-may-find"
 	dir := t.TempDir()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
+	srv, nc := embedtest.Start(t, embed.Options{DataDir: dir, SyncInterval: time.Second})
 	l, err := Open(t.Context(), nc, link.Options{})
 	require.NoError(t, err)
 	defer l.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
@@ -24,12 +25,7 @@ import (
 // function that ends both.
 func openSyncing(t *testing.T, dir string) (*Maintenance, func()) {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	srv, nc := embedtest.Start(t, embed.Options{DataDir: dir, SyncInterval: time.Second})
 	l, err := Open(t.Context(), nc, link.Options{Durability: "interval=1s", Server: srv})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/live"
@@ -41,12 +42,7 @@ func (l *wholeLog) Follow(ctx context.Context, session string, from uint64) iter
 // openLogAs opens the log of a new server in a context with the test's tuning.
 func openLogAs(t *testing.T, ctx context.Context, o link.Options) *Maintenance {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
 	l, err := Open(ctx, nc, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
@@ -24,12 +25,7 @@ import (
 // count one more.
 func TestATrimOfARestoredSessionBesideASeal(t *testing.T) {
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc := embedtest.Start(t, embed.Options{})
 	const floor = 10
 	restored, more := storetest.TextEntries("restored", 3), storetest.TextEntries("more", 3)
 	r, err := restore.Begin(t.Context(), nc, restore.Options{Ends: []uint64{100}})

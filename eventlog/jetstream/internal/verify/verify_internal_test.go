@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
@@ -19,12 +20,7 @@ import (
 // TestForgedSegmentsAreFound: segments with a correct checksum and wrong content.
 func TestForgedSegmentsAreFound(t *testing.T) {
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Minute})
 	l, err := maintenance.Open(t.Context(), nc, link.Options{})
 	require.NoError(t, err)
 	defer l.Close()
