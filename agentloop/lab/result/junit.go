@@ -49,7 +49,7 @@ func (r *Report) JUnit() ([]byte, error) {
 		if d := c.Difference; d != nil {
 			m := &junitMessage{
 				Message: d.Why, Type: string(d.Kind),
-				Text: fmt.Sprintf("sequence %d, agent %s, %s\nobserved:  %s\nbaseline:  %s\ncandidate: %s\n", d.Sequence, d.Agent, d.Kind, d.Observed, d.Baseline, d.Candidate),
+				Text: fmt.Sprintf("%s\nobserved:  %s\nbaseline:  %s\ncandidate: %s\n", d.Place(), d.Observed, d.Baseline, d.Candidate),
 			}
 			switch c.Verdict {
 			case Regression:

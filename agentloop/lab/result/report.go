@@ -3,7 +3,9 @@ package result
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop/lab/paired"
 	"github.com/helixd/helixd/eventlog"
@@ -56,6 +58,22 @@ type Difference struct {
 	Candidate string `json:"candidate"`
 	// Why names the cause: what of the request changed, how the decision differs, which rule failed.
 	Why string `json:"why"`
+}
+
+// Place says in words where the difference is: its sequence, agent and kind, as far as it has
+// them. A session that could not be judged has none.
+func (d Difference) Place() string {
+	var known []string
+	if d.Sequence > 0 {
+		known = append(known, fmt.Sprintf("at sequence %d", d.Sequence))
+	}
+	if d.Agent != "" {
+		known = append(known, "agent "+d.Agent)
+	}
+	if d.Kind != "" {
+		known = append(known, string(d.Kind))
+	}
+	return strings.Join(known, ", ")
 }
 
 // Compared is the paired comparison of baseline and candidate.

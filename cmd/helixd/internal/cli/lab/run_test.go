@@ -66,6 +66,11 @@ func TestExitCodesOfALab(t *testing.T) {
 	require.EqualError(t, err, "1 of 1 session could not be judged: because")
 	require.Equal(t, 2, code)
 
+	nowhere := reported(result.Unjudged)
+	nowhere.Unjudged[0] = result.Difference{Session: "s1", Why: "no message"}
+	out, _, _ = judged(t, runCmd{}, nowhere, nil)
+	require.Contains(t, out, "not judged: s1\n  why:       no message\n0 regressions", "a session without a decision has no place")
+
 	_, code, err = judged(t, runCmd{}, nil, errors.New("no cohort"))
 	require.EqualError(t, err, "no cohort")
 	require.Equal(t, 2, code)
