@@ -246,7 +246,7 @@ func (m *month) end() {
 	require.Len(m, serving, 3, "the nodes that serve")
 	require.NoError(m, m.checker.Check())
 	for _, log := range m.logs() {
-		require.Empty(m, checker.Confession(log), log)
+		require.Empty(m, checker.BadLine(log), log)
 	}
 }
 

@@ -1,11 +1,8 @@
 package worklist
 
 import (
-	"context"
 	"slices"
 	"time"
-
-	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -24,53 +21,6 @@ const (
 	offers     = 64
 	offerPause = 50 * time.Millisecond
 )
-
-// Serve begins to take trees up, for a loop that has this work list. It returns when
-// other nodes had time to say that they are there.
-func (l *Worklist) Serve(loop Loop) error {
-	l.loop = loop
-	if err := l.listen(); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	l.heard = time.Now()
-	l.mu.Unlock()
-	l.publish(stateHello)
-	if err := eventlog.Sleep(l.ctx, askTimeout); err != nil {
-		return err
-	}
-	l.lookSoon()
-	l.wg.Go(l.live)
-	l.wg.Go(l.scan)
-	l.wg.Go(l.answerWakes)
-	return nil
-}
-
-// Leave announces that this node drains, so that other nodes drive its share.
-func (l *Worklist) Leave() {
-	l.mu.Lock()
-	l.leaving = true
-	l.mu.Unlock()
-	l.unhost()
-	if l.loop != nil {
-		l.publish(stateLeaving)
-	}
-}
-
-// Close says that this node drives nothing any more, and ends. It is
-// idempotent.
-func (l *Worklist) Close() {
-	if l.ctx.Err() == nil && l.loop != nil {
-		l.publish(stateGone)
-		_ = l.nc.FlushTimeout(askTimeout) // best effort: it is missed soon
-	}
-	l.stop()
-	l.unhost()
-	for _, s := range l.subs {
-		_ = s.Unsubscribe() // fails only on a closed connection
-	}
-	l.wg.Wait()
-}
 
 // live announces that this node lives, and finds nodes that do not.
 func (l *Worklist) live() {
@@ -124,38 +74,6 @@ func (l *Worklist) answerWakes() {
 			return
 		}
 	}
-}
-
-// lookThrough drives this node's share of the trees on the list that no node
-// holds.
-func (l *Worklist) lookThrough() {
-	ctx, cancel := context.WithTimeout(l.ctx, l.patience(tryTimeout, maxTryTimeout))
-	info, err := l.stream.Info(ctx, natsjs.WithSubjectFilter(subjects+">"))
-	cancel()
-	if err != nil {
-		l.opts.Metrics.failed()
-		l.lookAgain("can't read the list of runs", err)
-		return
-	}
-	l.failures.Store(0)
-	var trees []tree
-	for subject := range info.State.Subjects {
-		if t, ok := treeOf(subject); ok && l.hosts(t) && !l.loop.Holds(t.session, 0) {
-			trees = append(trees, t)
-		}
-	}
-	trees = l.unheld(trees)
-	since := make(map[tree]time.Time, len(trees))
-	for _, t := range trees {
-		if since[t] = l.since[t]; since[t].IsZero() {
-			since[t] = info.TimeStamp
-		}
-	}
-	l.since = since
-	l.opts.Metrics.saw(len(info.State.Subjects), len(trees))
-	l.offer(slices.DeleteFunc(trees, func(t tree) bool {
-		return !l.mine(t) && info.TimeStamp.Sub(since[t]) < neglected
-	}), info.TimeStamp)
 }
 
 // hosts reports whether this node can take the tree up.

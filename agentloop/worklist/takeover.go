@@ -12,6 +12,38 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
+// lookThrough drives this node's share of the trees on the list that no node
+// holds.
+func (l *Worklist) lookThrough() {
+	ctx, cancel := context.WithTimeout(l.ctx, l.patience(tryTimeout, maxTryTimeout))
+	info, err := l.stream.Info(ctx, natsjs.WithSubjectFilter(subjects+">"))
+	cancel()
+	if err != nil {
+		l.opts.Metrics.failed()
+		l.lookAgain("can't read the list of runs", err)
+		return
+	}
+	l.failures.Store(0)
+	var trees []tree
+	for subject := range info.State.Subjects {
+		if t, ok := treeOf(subject); ok && l.hosts(t) && !l.loop.Holds(t.session, 0) {
+			trees = append(trees, t)
+		}
+	}
+	trees = l.unheld(trees)
+	since := make(map[tree]time.Time, len(trees))
+	for _, t := range trees {
+		if since[t] = l.since[t]; since[t].IsZero() {
+			since[t] = info.TimeStamp
+		}
+	}
+	l.since = since
+	l.opts.Metrics.saw(len(info.State.Subjects), len(trees))
+	l.offer(slices.DeleteFunc(trees, func(t tree) bool {
+		return !l.mine(t) && info.TimeStamp.Sub(since[t]) < neglected
+	}), info.TimeStamp)
+}
+
 // unheld returns those that no other live node holds.
 func (l *Worklist) unheld(trees []tree) []tree {
 	held := map[string]bool{}

@@ -253,7 +253,7 @@ func (t *trial) allReady(d time.Duration) error {
 // confess reports what a node has said of what must never be.
 func (t *trial) confess() {
 	for _, n := range t.everybody() {
-		if line := checker.Confession(n.Log()); line != "" {
+		if line := checker.BadLine(n.Log()); line != "" {
 			t.Violate("", nil, "%s says: %s", n.Name, line)
 		}
 	}

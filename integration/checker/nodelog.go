@@ -9,8 +9,8 @@ import (
 // panic, or of files that are damaged.
 var bad = []string{"panic: ", "fatal error: ", "handler panicked", "DATA RACE", "corrupt input"}
 
-// Confession returns what a node's log, a file, says of what must never be; empty: nothing.
-func Confession(log string) string {
+// BadLine returns what a node's log, a file, has from a line on that no log may have; empty: it has none.
+func BadLine(log string) string {
 	raw, _ := os.ReadFile(log)
 	for _, word := range bad {
 		if i := bytes.Index(raw, []byte(word)); i >= 0 {
