@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
-	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -127,7 +126,12 @@ func awaitStatus(d *daemon, session, want string) {
 // the data folder of a daemon that is stopped.
 func trimmedSession(t *testing.T, dataDir, session string) (floor uint64) {
 	t.Helper()
-	_, nc := embedtest.Start(t, embed.Options{DataDir: filepath.Join(dataDir, "jetstream"), SyncInterval: time.Minute})
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: filepath.Join(dataDir, "jetstream"), SyncInterval: time.Minute})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	defer log.Close()

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
-	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/version"
 	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/testkit"
@@ -196,7 +195,12 @@ func contents(t *testing.T, dir string) map[string]string {
 
 // raise marks a data folder as one of a later format.
 func raise(t *testing.T, dir string) {
-	_, nc := embedtest.Start(t, embed.Options{DataDir: dir, SyncInterval: time.Minute})
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Minute})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
 	js, err := natsjs.New(nc)
 	require.NoError(t, err)
 	for _, name := range []string{"HELIX_LOG_0", "HELIX_SEG_0", "HELIX_BLOBS", "HELIX_LOG_1", "HELIX_SEG_1"} {

@@ -290,10 +290,10 @@ func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s
 	return f.once(ctx, m)
 }
 
-// once publishes a message unless its subject has one.
+// once publishes a message unless its subject has one, or another node is publishing it.
 func (f *Folds) once(ctx context.Context, m *nats.Msg) error {
 	_, err := f.js.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(0))
-	if e, ok := errors.AsType[*natsjs.APIError](err); ok && e.ErrorCode == natsjs.JSErrCodeStreamWrongLastSequence {
+	if logjs.IsConflict(err) {
 		return nil
 	}
 	if err != nil {

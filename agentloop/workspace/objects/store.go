@@ -155,11 +155,8 @@ func (p *Provider) putHead(ctx context.Context, s workspace.Session, expected ui
 		return err
 	}
 	_, err = p.publish(ctx, &nats.Msg{Subject: headSubject(s), Data: text}, natsjs.WithExpectLastSequencePerSubject(expected))
-	if e, ok := errors.AsType[*natsjs.APIError](err); ok {
-		switch e.ErrorCode {
-		case natsjs.JSErrCodeStreamWrongLastSequence, natsjs.JSErrCodeStreamWrongLastSequenceConstant:
-			return errChanged
-		}
+	if logjs.IsConflict(err) {
+		return errChanged
 	}
 	return err
 }

@@ -3,17 +3,21 @@ package maintenance
 import (
 	"encoding/json"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestAnErasureEndsOnMoreServersThanReplicas: a session's streams are not all on the
@@ -85,4 +89,39 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 		e, err = l.Erase(t.Context(), "s")
 		return err == nil && !e.Pending
 	}, 40*time.Second, 100*time.Millisecond, "%+v", &e)
+}
+
+// TestNodesChangeAMarkAtOnce: while the servers replicate one node's change of a mark, they
+// refuse another one's with an error of its own. It is tried again, so that no change is lost.
+func TestNodesChangeAMarkAtOnce(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
+	logs := storetest.StartCluster(t, 3, func(srv *embed.Server, nc *nats.Conn) (*Maintenance, error) {
+		l, err := Open(t.Context(), nc, link.Options{Partitions: 1, Replicas: 3, Server: srv})
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return l, err
+	})
+	const each, times = 3, 5
+	var nodes sync.WaitGroup
+	for _, l := range logs {
+		for range each {
+			nodes.Go(func() {
+				for range times {
+					_, err := l.Change(t.Context(), "s", func(e *store.Erasing) bool {
+						e.Round++
+						return true
+					})
+					if !assert.NoError(t, err) {
+						return
+					}
+				}
+			})
+		}
+	}
+	nodes.Wait()
+	e, err := logs[0].ErasingOf(t.Context(), "s")
+	require.NoError(t, err)
+	require.EqualValues(t, len(logs)*each*times, e.Round)
 }

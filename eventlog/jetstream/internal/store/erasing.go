@@ -116,7 +116,7 @@ func (l *Store) put(ctx context.Context, session string, e *Erasing) error {
 			return err
 		})
 	})
-	if refused, ok := errors.AsType[*natsjs.APIError](err); ok && refused.ErrorCode == natsjs.JSErrCodeStreamWrongLastSequence {
+	if link.IsConflict(err) {
 		return errMarkMoved
 	}
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/embed"
-	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 )
@@ -35,7 +34,12 @@ func growInto(t *testing.T, nc *nats.Conn, dataDir string) (*growing, *bytes.Buf
 func singleNodeFolder(t *testing.T) (dataDir string) {
 	t.Helper()
 	dataDir = t.TempDir()
-	_, nc := embedtest.Start(t, embed.Options{DataDir: (growCmd{From: dataDir}).folder()})
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: (growCmd{From: dataDir}).folder()})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
 	openAndClose(t, nc)
 	return dataDir
 }
