@@ -78,7 +78,7 @@ func recordsOf(t *testing.T, log eventlog.Log, session string, from, to uint64) 
 }
 
 func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel() // most of it is waiting
 	log := open(t, time.Second).(*jetstream.Log)
 	draws := 30
@@ -103,7 +103,7 @@ func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
 // TestCursorsStayValidAcrossAPurge: a client continues from any cursor after everything
 // was purged from the log.
 func TestCursorsStayValidAcrossAPurge(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	log := open(t, time.Second).(*jetstream.Log)
 	want := []eventlog.Record{}

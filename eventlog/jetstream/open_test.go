@@ -164,7 +164,7 @@ func TestPlainSubscription(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, nil)

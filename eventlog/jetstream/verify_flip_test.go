@@ -56,7 +56,7 @@ var fields = map[string]func(r blockRecord) int{
 // message, or truncates the file, and reports little. The rest of the store shows the
 // damage.
 func TestAFlippedBitIsFoundAfterARestart(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	s := newDiskLog(t)
 	large := strings.Repeat("large ", 100_000)

@@ -238,7 +238,7 @@ func richHistory(s *diskLog) (records int) {
 }
 
 func TestAHealthyStoreHasNoProblems(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	s := newDiskLog(t)
 	want := richHistory(s)
@@ -377,7 +377,7 @@ func (s *diskLog) claimed(session string) {
 // TestPlantedDamageIsFound plants one kind of damage in session s, between two others,
 // and checks every finding.
 func TestPlantedDamageIsFound(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	const (
 		log  = "HELIX_LOG_0"
