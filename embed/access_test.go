@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -66,7 +67,7 @@ func requireNotLetIn(t *testing.T, url, what string, opts ...nats.Option) {
 func served(t *testing.T, o embed.Options) (*embed.Server, *nats.Conn, eventlog.Log) {
 	t.Helper()
 	o.Listen = "127.0.0.1:0"
-	srv := start(t, o)
+	srv := embedtest.Server(t, o)
 	nc, _ := connect(t, srv)
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)

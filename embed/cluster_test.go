@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -361,7 +362,7 @@ func TestAFolderStaysWithItsServer(t *testing.T) {
 	_, err = embed.Start(t.Context(), other)
 	require.ErrorContains(t, err, `belongs to server "n0", not "n9"`)
 
-	alone := start(t, embed.Options{})
+	alone := embedtest.Server(t, embed.Options{})
 	_, js := connect(t, alone)
 	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
 	require.NoError(t, err)

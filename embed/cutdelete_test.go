@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -45,7 +46,7 @@ func TestASecureDeleteThatAKillCutOff(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(compression, " ", name), func(t *testing.T) {
 				dir := t.TempDir()
-				srv := start(t, embed.Options{DataDir: dir})
+				srv := embedtest.Server(t, embed.Options{DataDir: dir})
 				js, s := streamS(t, srv, compression)
 				last := fill(t, js, 30, c.size, "s.kept", "s.gone")
 				for seq := uint64(2); seq <= last; seq += 2 {
@@ -62,7 +63,7 @@ func TestASecureDeleteThatAKillCutOff(t *testing.T) {
 				require.NoError(t, err)
 				require.NotEmpty(t, files)
 
-				srv = start(t, embed.Options{DataDir: dir})
+				srv = embedtest.Server(t, embed.Options{DataDir: dir})
 				requireNowhere(t, dir, secret)
 				_, s = streamS(t, srv, compression)
 				require.EqualValues(t, 30, s.CachedInfo().State.Msgs)
@@ -98,7 +99,7 @@ func TestACutSecureDeleteBesideADamagedBlock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			srv := start(t, embed.Options{DataDir: dir})
+			srv := embedtest.Server(t, embed.Options{DataDir: dir})
 			js, s := streamS(t, srv, natsjs.S2Compression)
 			last := fill(t, js, 30, 400<<10, "s.kept", "s.gone")
 			for seq := uint64(2); seq <= last; seq += 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -73,7 +74,7 @@ func salvaged(t *testing.T, dir string) (subjects []string) {
 	copied := t.TempDir()
 	require.NoError(t, f.Salvage(t.Context(), copied))
 	require.Empty(t, damageOf(t, copied))
-	srv := start(t, embed.Options{DataDir: copied, SyncInterval: time.Minute})
+	srv := embedtest.Server(t, embed.Options{DataDir: copied, SyncInterval: time.Minute})
 	_, js := connect(t, srv)
 	s, err := js.Stream(t.Context(), "S")
 	require.NoError(t, err)
@@ -223,7 +224,7 @@ func TestDamagedSettingsAreSeen(t *testing.T) {
 
 func TestAFolderIsTakenOnce(t *testing.T) {
 	dir, _ := filled(t, 6, 40, natsjs.NoCompression)
-	srv := start(t, embed.Options{DataDir: dir})
+	srv := embedtest.Server(t, embed.Options{DataDir: dir})
 	_, err := embed.OpenFolder(dir)
 	require.ErrorContains(t, err, "in use by another server")
 	srv.Stop()

@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/version"
 )
 
 // usedFolder returns a data folder with a stream, whose server is stopped.
 func usedFolder(t *testing.T) string {
 	dir := t.TempDir()
-	srv := start(t, embed.Options{DataDir: dir})
+	srv := embedtest.Server(t, embed.Options{DataDir: dir})
 	_, js := connect(t, srv)
 	_, err := js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
 	require.NoError(t, err)
@@ -106,11 +107,11 @@ func TestAnEarlierFormatIsContinued(t *testing.T) {
 		folder, err := embed.OpenFolder(dir)
 		require.NoError(t, err, name)
 		folder.Close()
-		start(t, embed.Options{DataDir: dir, KeepFormat: true}).Stop()
+		embedtest.Server(t, embed.Options{DataDir: dir, KeepFormat: true}).Stop()
 		after, _ := os.ReadFile(path)
 		require.Equal(t, before, after, name)
 
-		srv := start(t, embed.Options{DataDir: dir})
+		srv := embedtest.Server(t, embed.Options{DataDir: dir})
 		_, js := connect(t, srv)
 		s, err := js.Stream(t.Context(), "S")
 		require.NoError(t, err, name)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -65,7 +66,7 @@ func TestRemovedMessagesAreScrubbed(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
-	srv := start(t, embed.Options{DataDir: dir})
+	srv := embedtest.Server(t, embed.Options{DataDir: dir})
 	js, s := streamS(t, srv, natsjs.NoCompression)
 	fill(t, js, 40, 150<<10, "s.gone", "s.kept", "s.gone.0") // several blocks
 	require.NoError(t, s.Purge(t.Context(), natsjs.WithPurgeSequence(20)))
@@ -109,7 +110,7 @@ func TestRemovedMessagesAreScrubbed(t *testing.T) {
 				require.NoError(t, os.Remove(file))
 			}
 		}
-		srv = start(t, embed.Options{DataDir: dir})
+		srv = embedtest.Server(t, embed.Options{DataDir: dir})
 		_, s = streamS(t, srv, natsjs.NoCompression)
 		after, err := s.Info(t.Context())
 		require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestScrubbingBesideAppendsAndReads(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
-	srv := start(t, embed.Options{DataDir: dir, SyncInterval: 100 * time.Millisecond})
+	srv := embedtest.Server(t, embed.Options{DataDir: dir, SyncInterval: 100 * time.Millisecond})
 	js, s := streamS(t, srv, natsjs.NoCompression)
 	fill(t, js, 20, 1000, "s.kept")
 	ctx, stop := context.WithCancel(t.Context())
@@ -183,12 +184,12 @@ func TestACompressedBlockIsScrubbedAtTheNextStart(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
-	srv := start(t, embed.Options{DataDir: dir})
+	srv := embedtest.Server(t, embed.Options{DataDir: dir})
 	js, s := streamS(t, srv, natsjs.S2Compression)
 	upTo := fill(t, js, 60, 150<<10, "s.gone", "s.kept")
 	require.NoError(t, s.Purge(t.Context(), natsjs.WithPurgeSubject("s.gone")))
 	srv.Stop()
-	srv = start(t, embed.Options{DataDir: dir})
+	srv = embedtest.Server(t, embed.Options{DataDir: dir})
 	_, left, err := srv.Scrub(t.Context(), "S", "s.gone", 1, upTo)
 	require.NoError(t, err)
 	require.NotZero(t, left)
@@ -199,7 +200,7 @@ func TestACompressedBlockIsScrubbedAtTheNextStart(t *testing.T) {
 	require.NoError(t, srv.ScrubAtStart("S", "s.gone", upTo))
 	srv.Stop()
 
-	srv = start(t, embed.Options{DataDir: dir})
+	srv = embedtest.Server(t, embed.Options{DataDir: dir})
 	requireNowhere(t, dir, secret)
 	_, s = streamS(t, srv, natsjs.S2Compression)
 	for seq := uint64(2); seq <= upTo; seq += 2 {
@@ -215,7 +216,7 @@ func TestACompressedBlockIsScrubbedAtTheNextStart(t *testing.T) {
 func TestWhatAKilledServerWasWritingIsRemoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	srv := start(t, embed.Options{DataDir: dir})
+	srv := embedtest.Server(t, embed.Options{DataDir: dir})
 	js, _ := streamS(t, srv, natsjs.NoCompression)
 	fill(t, js, 3, 100, "s.gone")
 	srv.Stop()
@@ -224,7 +225,7 @@ func TestWhatAKilledServerWasWritingIsRemoved(t *testing.T) {
 	for _, name := range []string{"1.blk.tmp", "1.new"} {
 		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(glob(t, dir, "1.blk")[0]), name), block, 0o600))
 	}
-	srv = start(t, embed.Options{DataDir: dir})
+	srv = embedtest.Server(t, embed.Options{DataDir: dir})
 	_, s := streamS(t, srv, natsjs.NoCompression)
 	require.EqualValues(t, 3, s.CachedInfo().State.Msgs)
 	require.NoError(t, s.Purge(t.Context(), natsjs.WithPurgeSubject("s.gone")))

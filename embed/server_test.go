@@ -16,23 +16,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
 func TestMain(m *testing.M) {
 	testkit.AtOnce(6)
 	goleak.VerifyTestMain(testkit.InMemory(m))
-}
-
-func start(t *testing.T, o embed.Options) *embed.Server {
-	t.Helper()
-	if o.DataDir == "" {
-		o.DataDir = t.TempDir()
-	}
-	srv, err := embed.Start(t.Context(), o)
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	return srv
 }
 
 func connect(t *testing.T, srv *embed.Server) (*nats.Conn, natsjs.JetStream) {
@@ -47,7 +37,7 @@ func connect(t *testing.T, srv *embed.Server) (*nats.Conn, natsjs.JetStream) {
 
 func TestStopIsIdempotentAndLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	srv := start(t, embed.Options{Listen: "127.0.0.1:0"})
+	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0"})
 	nc, err := srv.Connect()
 	require.NoError(t, err)
 	nc.Close()
@@ -63,7 +53,7 @@ func TestRestartKeepsMessages(t *testing.T) {
 	for _, sync := range []time.Duration{0, time.Minute} {
 		t.Run(sync.String(), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "not", "yet", "there")
-			srv := start(t, embed.Options{DataDir: dir, SyncInterval: sync})
+			srv := embedtest.Server(t, embed.Options{DataDir: dir, SyncInterval: sync})
 			_, js := connect(t, srv)
 			_, err := js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
 			require.NoError(t, err)
@@ -71,7 +61,7 @@ func TestRestartKeepsMessages(t *testing.T) {
 			require.NoError(t, err)
 			srv.Stop()
 
-			_, js = connect(t, start(t, embed.Options{DataDir: dir, SyncInterval: sync}))
+			_, js = connect(t, embedtest.Server(t, embed.Options{DataDir: dir, SyncInterval: sync}))
 			s, err := js.Stream(t.Context(), "S")
 			require.NoError(t, err)
 			m, err := s.GetMsg(t.Context(), 1)
@@ -83,13 +73,13 @@ func TestRestartKeepsMessages(t *testing.T) {
 
 func TestSyncInterval(t *testing.T) {
 	t.Parallel()
-	require.Zero(t, start(t, embed.Options{}).SyncInterval(), "every append is synced unless asked otherwise")
-	require.Equal(t, time.Second, start(t, embed.Options{SyncInterval: time.Second}).SyncInterval())
+	require.Zero(t, embedtest.Server(t, embed.Options{}).SyncInterval(), "every append is synced unless asked otherwise")
+	require.Equal(t, time.Second, embedtest.Server(t, embed.Options{SyncInterval: time.Second}).SyncInterval())
 }
 
 func TestLargestPayload(t *testing.T) {
 	t.Parallel()
-	nc, js := connect(t, start(t, embed.Options{}))
+	nc, js := connect(t, embedtest.Server(t, embed.Options{}))
 	require.EqualValues(t, embed.MaxPayload, nc.MaxPayload())
 	_, err := js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}, AllowDirect: true})
 	require.NoError(t, err)
@@ -106,12 +96,12 @@ func TestLargestPayload(t *testing.T) {
 
 func TestNoPortUnlessAsked(t *testing.T) { // alone: others open ports
 	before := listening(t)
-	require.Empty(t, start(t, embed.Options{}).ClientURL())
+	require.Empty(t, embedtest.Server(t, embed.Options{}).ClientURL())
 	if _, err := os.Stat("/proc/self/net/tcp"); err != nil {
 		t.Skip("sockets are counted on Linux only")
 	}
 	require.Equal(t, before, listening(t))
-	start(t, embed.Options{Listen: "127.0.0.1:0"})
+	embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0"})
 	require.Equal(t, before+1, listening(t))
 }
 
@@ -143,7 +133,7 @@ func listening(t *testing.T) (n int) {
 }
 
 func TestListen(t *testing.T) {
-	srv := start(t, embed.Options{Listen: "127.0.0.1:0"})
+	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0"})
 	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(patience))
 	require.NoError(t, err)
 	nc.Close()
@@ -160,7 +150,7 @@ func TestStartErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	running := t.TempDir()
-	start(t, embed.Options{DataDir: running})
+	embedtest.Server(t, embed.Options{DataDir: running})
 
 	for name, tc := range map[string]struct {
 		o    embed.Options
@@ -193,7 +183,7 @@ func TestFailedStartLeavesTheFolderFree(t *testing.T) {
 	dir := t.TempDir()
 	_, err = embed.Start(t.Context(), embed.Options{DataDir: dir, Listen: taken.Addr().String()})
 	require.Error(t, err)
-	start(t, embed.Options{DataDir: dir})
+	embedtest.Server(t, embed.Options{DataDir: dir})
 }
 
 func TestCanceledStart(t *testing.T) {

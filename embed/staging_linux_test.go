@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 )
 
 // staging starts a server whose stream S stages its batches in memory, and returns the folder there.
 func staging(t *testing.T, dir string) (*embed.Server, *nats.Conn, string) {
 	t.Helper()
-	srv := start(t, embed.Options{DataDir: dir, GroupSync: true})
+	srv := embedtest.Server(t, embed.Options{DataDir: dir, GroupSync: true})
 	nc, js := connect(t, srv)
 	_, err := js.CreateOrUpdateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s.*"}, AllowAtomicPublish: true})
 	require.NoError(t, err)
@@ -151,7 +152,7 @@ func TestAKilledServersBatchIsCompleted(t *testing.T) {
 	folder.Close()
 	for _, dir := range []string{copied, dir} {
 		require.DirExists(t, inMemory)
-		srv := start(t, embed.Options{DataDir: dir, GroupSync: true})
+		srv := embedtest.Server(t, embed.Options{DataDir: dir, GroupSync: true})
 		require.Equal(t, []string{"a1", "a2", "b1", "b2", "b3", "b4"}, texts(t, srv))
 		srv.Stop()
 	}
@@ -165,7 +166,7 @@ func TestAPowerLossLeavesNoPartOfABatch(t *testing.T) {
 	dir, inMemory := killed(t)
 	require.NoError(t, os.RemoveAll(filepath.Dir(inMemory)))
 	for range 2 {
-		srv := start(t, embed.Options{DataDir: dir, GroupSync: true})
+		srv := embedtest.Server(t, embed.Options{DataDir: dir, GroupSync: true})
 		require.Equal(t, []string{"a1", "a2"}, texts(t, srv))
 		srv.Stop()
 	}
@@ -187,7 +188,7 @@ func TestOnlyACutBatchIsRemoved(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "helixd.staging"), file, 0o600))
 	require.NoDirExists(t, inMemory)
 
-	srv = start(t, embed.Options{DataDir: dir, GroupSync: true})
+	srv = embedtest.Server(t, embed.Options{DataDir: dir, GroupSync: true})
 	require.Equal(t, []string{"a1", "a2"}, texts(t, srv))
 	require.NoFileExists(t, filepath.Join(dir, "helixd.staging"))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
@@ -56,7 +57,7 @@ func TestARightHasAFewConnections(t *testing.T) {
 	t.Parallel()
 	m, keys := minter(t)
 	var logged lines
-	srv := start(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	right := mint(t, m, "s")
 	all := allConnections(t, srv, right)
 	for range 3 {
@@ -78,7 +79,7 @@ func TestARightHasAFewConnections(t *testing.T) {
 func TestDeadConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	m, keys := minter(t)
-	srv := start(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys})
+	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys})
 	right := mint(t, m, "s")
 	all := allConnections(t, srv, right)
 	srv.AgeSubscribers(embed.FreshConnection)
@@ -96,7 +97,7 @@ func TestASessionHasSomeSubscribers(t *testing.T) {
 	t.Parallel()
 	m, keys := minter(t)
 	r := subscriber.NewRevocations()
-	srv := start(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
+	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
 	revoking(t, srv, r, 1)
 	for range embed.MaxSessionConnections / embed.MaxRightConnections {
 		allConnections(t, srv, mint(t, m, "s"))
@@ -112,7 +113,7 @@ func TestASessionHasSomeSubscribers(t *testing.T) {
 // come first.
 func TestConnectionsAreBounded(t *testing.T) {
 	var logged lines
-	srv := start(t, embed.Options{Listen: "127.0.0.1:0", MaxConnections: 3, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0", MaxConnections: 3, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	inside, _ := connect(t, srv)
 	for range 2 {
 		outside(t, srv)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
@@ -41,7 +42,7 @@ func TestRevocation(t *testing.T) {
 	t.Parallel()
 	m, keys := minter(t)
 	dir, r := t.TempDir(), subscriber.NewRevocations()
-	srv := start(t, embed.Options{DataDir: dir, Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
+	srv := embedtest.Server(t, embed.Options{DataDir: dir, Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
 	revoking(t, srv, r, 1)
 	other := outside(t, srv, as(mintNow(t, m, r, "other")), nats.NoReconnect())
 	var right subscriber.Right
@@ -63,7 +64,7 @@ func TestRevocation(t *testing.T) {
 
 	srv.Stop()
 	r = subscriber.NewRevocations()
-	srv = start(t, embed.Options{DataDir: dir, Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
+	srv = embedtest.Server(t, embed.Options{DataDir: dir, Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
 	revoking(t, srv, r, 1)
 	requireNotLetIn(t, srv.ClientURL(), "revoked before the restart", as(right))
 	outside(t, srv, as(next))
@@ -74,7 +75,7 @@ func TestRightsWaitForTheRevocations(t *testing.T) {
 	t.Parallel()
 	m, keys := minter(t)
 	r := subscriber.NewRevocations()
-	srv := start(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
+	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
 	right, err := m.Mint("s", 0, 0)
 	require.NoError(t, err)
 	let := make(chan error, 1)
@@ -139,7 +140,7 @@ func TestCopiedRevocations(t *testing.T) {
 	t.Parallel()
 	m, keys := minter(t)
 	r := subscriber.NewRevocations()
-	from := start(t, embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
+	from := embedtest.Server(t, embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Subscribers: keys, Revoked: r.Revoked})
 	revoking(t, from, r, 1)
 	before, other := mintNow(t, m, r, "s"), mintNow(t, m, r, "other")
 	for range 3 {
@@ -151,7 +152,7 @@ func TestCopiedRevocations(t *testing.T) {
 	defer nc.Close()
 
 	again := subscriber.NewRevocations()
-	to := start(t, embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Subscribers: keys, Revoked: again.Revoked})
+	to := embedtest.Server(t, embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Subscribers: keys, Revoked: again.Revoked})
 	target, err := to.Connect()
 	require.NoError(t, err)
 	defer target.Close()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 )
 
 // deaf subscribes to everything that is live, and reads nothing of it.
@@ -41,7 +42,7 @@ func TestUnreadBytesAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	const most, large, messages = 32 << 20, 1 << 20, 40
 	var logged lines
-	srv := start(t, embed.WithMaxUnread(embed.Options{Listen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(&logged, nil))}, most))
+	srv := embedtest.Server(t, embed.WithMaxUnread(embed.Options{Listen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(&logged, nil))}, most))
 	reader, err := nats.Connect(srv.ClientURL(), nats.NoReconnect())
 	require.NoError(t, err)
 	defer reader.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -28,7 +29,7 @@ func overWebSocket(t *testing.T, srv *embed.Server) outsider {
 
 func TestWebSocketClientsMayDoWhatOthersDo(t *testing.T) {
 	t.Parallel()
-	srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0"}})
+	srv := embedtest.Server(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0"}})
 	require.Empty(t, srv.ClientURL())
 	require.True(t, strings.HasPrefix(srv.WebSocketURL(), "ws://127.0.0.1:"), srv.WebSocketURL())
 	in, _ := connect(t, srv)
@@ -56,7 +57,7 @@ func TestWebSocketClientsMayDoWhatOthersDo(t *testing.T) {
 
 func TestWebSocketWithAUser(t *testing.T) {
 	t.Parallel()
-	srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0"}, User: "ops", Password: "secret"})
+	srv := embedtest.Server(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0"}, User: "ops", Password: "secret"})
 	requireNotLetIn(t, srv.WebSocketURL(), "nobody")
 	nc, err := nats.Connect(srv.WebSocketURL(), nats.UserInfo("ops", "secret"), nats.Timeout(patience))
 	require.NoError(t, err)
@@ -66,7 +67,7 @@ func TestWebSocketWithAUser(t *testing.T) {
 func TestWebSocketOverTLS(t *testing.T) {
 	t.Parallel()
 	files := certificates(t, filepath.Join(t.TempDir(), "tls"))
-	srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0", Cert: files.Cert, Key: files.Key}})
+	srv := embedtest.Server(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0", Cert: files.Cert, Key: files.Key}})
 	require.True(t, strings.HasPrefix(srv.WebSocketURL(), "wss://"), srv.WebSocketURL())
 	nc, err := nats.Connect(srv.WebSocketURL(), nats.RootCAs(files.CA), nats.Timeout(patience))
 	require.NoError(t, err)
@@ -87,7 +88,7 @@ func TestWebPagesMayNotConnectUnlessAsked(t *testing.T) {
 		"all":  {[]string{"*"}, map[string]bool{"https://evil.example": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0", Origins: tc.origins}})
+			srv := embedtest.Server(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0", Origins: tc.origins}})
 			for origin, may := range tc.may {
 				require.Equal(t, may, upgrades(t, srv.WebSocketURL(), origin), "%q", origin)
 			}

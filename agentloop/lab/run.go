@@ -246,8 +246,8 @@ func Check(t T, o Options) *result.Report {
 	}
 	for what, list := range map[string][]result.Difference{"regression": r.Regressions, "not judged": r.Unjudged} {
 		for _, d := range list {
-			t.Errorf("lab: %s: session %s %s: %s\n  observed:  %s\n  baseline:  %s\n  candidate: %s",
-				what, d.Session, d.Place(), d.Why, d.Observed, d.Baseline, d.Candidate)
+			t.Errorf("lab: %s: session %s: %s\n  observed:  %s\n  baseline:  %s\n  candidate: %s",
+				what, d.Place(), d.Why, d.Observed, d.Baseline, d.Candidate)
 		}
 	}
 	return r

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/helixd/helixd/agentloop/lab/paired"
 	"github.com/helixd/helixd/eventlog"
@@ -60,20 +59,20 @@ type Difference struct {
 	Why string `json:"why"`
 }
 
-// Place says in words where the difference is: its sequence, agent and kind, as far as it has
-// them. A session that could not be judged has none.
+// Place says in words where the difference is: the session, then sequence, agent and kind, as far
+// as it has them. A session that could not be judged has none.
 func (d Difference) Place() string {
-	var known []string
+	at := d.Session
 	if d.Sequence > 0 {
-		known = append(known, fmt.Sprintf("at sequence %d", d.Sequence))
+		at += fmt.Sprintf(" at sequence %d", d.Sequence)
 	}
 	if d.Agent != "" {
-		known = append(known, "agent "+d.Agent)
+		at += ", agent " + d.Agent
 	}
 	if d.Kind != "" {
-		known = append(known, string(d.Kind))
+		at += ", " + string(d.Kind)
 	}
-	return strings.Join(known, ", ")
+	return at
 }
 
 // Compared is the paired comparison of baseline and candidate.

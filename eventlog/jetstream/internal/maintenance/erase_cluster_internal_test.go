@@ -20,17 +20,23 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 )
 
-// TestAnErasureEndsOnMoreServersThanReplicas: a session's streams are not all on the
-// same servers of a cluster.
-func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
-	t.Parallel()
-	logs := storetest.StartCluster(t, 4, func(srv *embed.Server, nc *nats.Conn) (*Maintenance, error) {
+// openCluster opens a log of three replicas on n servers, once on each.
+func openCluster(t *testing.T, n int) []*Maintenance {
+	t.Helper()
+	return storetest.StartCluster(t, n, func(srv *embed.Server, nc *nats.Conn) (*Maintenance, error) {
 		l, err := Open(t.Context(), nc, link.Options{Partitions: 1, Replicas: 3, Server: srv})
 		if err == nil {
 			t.Cleanup(func() { l.Close() })
 		}
 		return l, err
 	})
+}
+
+// TestAnErasureEndsOnMoreServersThanReplicas: a session's streams are not all on the
+// same servers of a cluster.
+func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
+	t.Parallel()
+	logs := openCluster(t, 4)
 	l := logs[0]
 	on := func(stream string) []string {
 		s, err := l.FindStream(t.Context(), stream)
@@ -96,13 +102,7 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 func TestNodesChangeAMarkAtOnce(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	logs := storetest.StartCluster(t, 3, func(srv *embed.Server, nc *nats.Conn) (*Maintenance, error) {
-		l, err := Open(t.Context(), nc, link.Options{Partitions: 1, Replicas: 3, Server: srv})
-		if err == nil {
-			t.Cleanup(func() { l.Close() })
-		}
-		return l, err
-	})
+	logs := openCluster(t, 3)
 	const each, times = 3, 5
 	var nodes sync.WaitGroup
 	for _, l := range logs {

@@ -143,7 +143,7 @@ func readable(r *result.Report) string {
 				fmt.Fprintf(&b, "and %d more: %s\n", len(list.all)-most, list.word)
 				break
 			}
-			fmt.Fprintf(&b, "%s: %s\n  why:       %s\n", list.word, terminal.Printable(strings.TrimSpace(d.Session+" "+d.Place())), terminal.Printable(d.Why))
+			fmt.Fprintf(&b, "%s: %s\n  why:       %s\n", list.word, terminal.Printable(d.Place()), terminal.Printable(d.Why))
 			if list.word != "changed" && d.Observed+d.Baseline+d.Candidate != "" {
 				fmt.Fprintf(&b, "  observed:  %s\n  baseline:  %s\n  candidate: %s\n", terminal.Printable(d.Observed), terminal.Printable(d.Baseline), terminal.Printable(d.Candidate))
 			}
