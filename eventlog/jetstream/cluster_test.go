@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
@@ -80,9 +82,6 @@ func openAllIn(t testing.TB, ctx context.Context, nodes [3]embed.Options, option
 	return all
 }
 
-// Nodes that start together all find the streams missing, and no server knows of the
-// others yet: each creates them, and none fails. Nor does one fail when all restart and
-// no stream has a leader.
 // The durability is that of the streams as they are, not as they were when the log was opened.
 func TestDurabilityFollowsTheReplicas(t *testing.T) {
 	if testing.Short() {
@@ -108,6 +107,36 @@ func TestDurabilityFollowsTheReplicas(t *testing.T) {
 	}
 }
 
+// A leader under load counts no server as missing while all answer it.
+func TestNoReplicaIsMissingUnderLoad(t *testing.T) {
+	testkit.Full(t) // it keeps both cores busy
+	t.Parallel()
+	all := openAll(t, threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for i := range 64 {
+		writers.Go(func() {
+			session, last := fmt.Sprint("s", i), uint64(0)
+			for n := 0; ctx.Err() == nil; n++ {
+				last, _ = eventlog.AppendOnce(ctx, all[0].log, session, fmt.Sprint("id", n), last, []eventlog.Entry{logtest.Text(session, "a")})
+			}
+		})
+	}
+	defer writers.Wait()
+	defer cancel()
+	found := map[string]int{}
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		all, err := all[0].log.(*jetstream.Log).Replicas(ctx)
+		require.NoError(t, err)
+		found[fmt.Sprint(all.Missing)]++
+	}
+	require.Len(t, found, 1, "%v", found)
+	require.Contains(t, found, "[]")
+}
+
+// Nodes that start together all find the streams missing, and no server knows of the
+// others yet: each creates them, and none fails. Nor does one fail when all restart and
+// no stream has a leader.
 func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	nodes := threeNodes(t)
