@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -200,7 +201,7 @@ func TestLostPagesCostTimeOnly(t *testing.T) {
 	for _, lost := range cases {
 		d.lose(t, lost...)
 		for _, f := range verified(t, d.log, d.folds) {
-			require.Equal(t, eventlog.FoundFoldDamaged, f.code)
+			require.Equal(t, integrity.FoundFoldDamaged, f.code)
 		}
 		require.Equal(t, want, look())
 		require.Subset(t, d.subjects(t, ""), lost)

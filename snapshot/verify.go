@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
@@ -15,7 +16,7 @@ import (
 // Verify folds a session again and reports to found the saved folds that differ from the
 // log's state at their sequence. If retention has removed the beginning, it starts from
 // the first saved fold. If there are no saved folds, it reads nothing.
-func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.Finding)) error {
+func (s *Store) Verify(ctx context.Context, session string, found func(integrity.Finding)) error {
 	folds := s.opts.Folds
 	if folds == nil {
 		return nil
@@ -34,7 +35,7 @@ func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.
 	case err == nil, errors.Is(err, eventlog.ErrSessionNotFound):
 		return v.end(s.log)
 	case errors.Is(err, eventlog.ErrIncomplete), errors.Is(err, eventlog.ErrDamaged):
-		v.tell(eventlog.FoundFoldUnverified, v.saved[0], "the log can't be read up to %d saved folds: %v", len(v.saved), err)
+		v.tell(integrity.FoundFoldUnverified, v.saved[0], "the log can't be read up to %d saved folds: %v", len(v.saved), err)
 		return nil
 	}
 	return err
@@ -45,14 +46,14 @@ type verification struct {
 	folds   Folds
 	session string
 	saved   []uint64 // not checked yet
-	found   func(eventlog.Finding)
+	found   func(integrity.Finding)
 	floor   uint64
 	head    uint64
 	tree    *projector.Tree // nil: unknown
 }
 
-func (v *verification) tell(code eventlog.FindingCode, seq uint64, format string, args ...any) {
-	v.found(eventlog.Finding{Code: code, Session: v.session, Sequence: seq, Detail: fmt.Sprintf(format, args...)})
+func (v *verification) tell(code integrity.Code, seq uint64, format string, args ...any) {
+	v.found(integrity.Finding{Code: code, Session: v.session, Sequence: seq, Detail: fmt.Sprintf(format, args...)})
 }
 
 // read folds the records after from.
@@ -74,9 +75,9 @@ func (v *verification) read(log eventlog.Log, from uint64) error {
 					return err
 				}
 			case n <= v.floor:
-				v.tell(eventlog.FoundFoldUnverified, n, "retention has removed what the saved fold is of")
+				v.tell(integrity.FoundFoldUnverified, n, "retention has removed what the saved fold is of")
 			default:
-				v.tell(eventlog.FoundFoldDiffers, n, "the session has no record with the saved fold's sequence")
+				v.tell(integrity.FoundFoldDiffers, n, "the session has no record with the saved fold's sequence")
 			}
 		}
 	}
@@ -91,7 +92,7 @@ func (v *verification) check(n uint64, r eventlog.Record) error {
 			return context.Cause(v.ctx)
 		}
 		if err != nil {
-			v.tell(eventlog.FoundFoldDamaged, n, "the saved fold can't be read: %v", err)
+			v.tell(integrity.FoundFoldDamaged, n, "the saved fold can't be read: %v", err)
 			continue
 		}
 		if saved == nil || saved.Sequence != n {
@@ -107,21 +108,21 @@ func (v *verification) check(n uint64, r eventlog.Record) error {
 func (v *verification) compare(saved *Saved, r eventlog.Record) error {
 	n := saved.Sequence
 	if saved.Version != projector.Version {
-		v.tell(eventlog.FoundFoldUnverified, n, "the saved fold is of version %d, this is version %d", saved.Version, projector.Version)
+		v.tell(integrity.FoundFoldUnverified, n, "the saved fold is of version %d, this is version %d", saved.Version, projector.Version)
 		return nil
 	}
 	t, err := saved.tree()
 	if err != nil {
-		v.tell(eventlog.FoundFoldDamaged, n, "the saved fold is no state at its sequence")
+		v.tell(integrity.FoundFoldDamaged, n, "the saved fold is no state at its sequence")
 		return nil
 	}
 	if digest(r) != saved.Digest {
-		v.tell(eventlog.FoundFoldDiffers, n, "the saved fold ends with another record of that sequence: the record was changed, or the log had lost its end and gave its sequences again")
+		v.tell(integrity.FoundFoldDiffers, n, "the saved fold ends with another record of that sequence: the record was changed, or the log had lost its end and gave its sequences again")
 		return nil
 	}
 	if v.tree == nil {
 		v.tree = t
-		v.tell(eventlog.FoundFoldUnverified, n, "retention has removed what the saved fold is of; the later ones are compared with what follows from it")
+		v.tell(integrity.FoundFoldUnverified, n, "retention has removed what the saved fold is of; the later ones are compared with what follows from it")
 		return nil
 	}
 	same, err := sameState(v.tree, t, saved)
@@ -129,7 +130,7 @@ func (v *verification) compare(saved *Saved, r eventlog.Record) error {
 		return fmt.Errorf("snapshot: verify: %w", err)
 	}
 	if !same {
-		v.tell(eventlog.FoundFoldDiffers, n, "the saved fold is not the fold of the records up to there")
+		v.tell(integrity.FoundFoldDiffers, n, "the saved fold is not the fold of the records up to there")
 	}
 	return nil
 }
@@ -160,11 +161,11 @@ func (v *verification) end(log eventlog.Log) error {
 	ahead := v.saved[len(v.saved)-1]
 	switch head, err := log.Head(v.ctx, v.session); {
 	case errors.Is(err, eventlog.ErrSessionNotFound):
-		v.tell(eventlog.FoundEndLost, ahead, "a fold was saved up to %d of a session that has no records: it is lost, or was erased without its folds", ahead)
+		v.tell(integrity.FoundEndLost, ahead, "a fold was saved up to %d of a session that has no records: it is lost, or was erased without its folds", ahead)
 	case err != nil:
 		return err
 	case head < ahead: // else both are newer than the records that were read
-		v.tell(eventlog.FoundEndLost, v.head+1, "a fold was saved up to %d, the log ends at %d", ahead, head)
+		v.tell(integrity.FoundEndLost, v.head+1, "a fold was saved up to %d, the log ends at %d", ahead, head)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -28,14 +29,14 @@ import (
 
 // place is a finding without its text.
 type place struct {
-	code     eventlog.FindingCode
+	code     integrity.Code
 	sequence uint64
 }
 
 func verified(t *testing.T, log eventlog.Log, folds snapshot.Folds) (found []place) {
 	t.Helper()
 	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
-	require.NoError(t, states.Verify(t.Context(), "s", func(f eventlog.Finding) {
+	require.NoError(t, states.Verify(t.Context(), "s", func(f integrity.Finding) {
 		require.Equal(t, "s", f.Session)
 		require.NotEmpty(t, f.Detail)
 		found = append(found, place{f.Code, f.Sequence})
@@ -104,12 +105,12 @@ func TestVerifyFindsWrongFolds(t *testing.T) {
 				if s.State = []byte(marshal(t, tree)); form == snapshot.Packed {
 					s.State, _ = pack.Encode(tree)
 				}
-			}, []place{{eventlog.FoundFoldDiffers, 20}}},
-			"of another record":   {func(s *snapshot.Saved) { s.Digest = "of something else" }, []place{{eventlog.FoundFoldDiffers, 20}}},
-			"cut":                 {func(s *snapshot.Saved) { s.State = s.State[1:] }, []place{{eventlog.FoundFoldDamaged, 20}}},
-			"of another sequence": {func(s *snapshot.Saved) { *s = right(19, form); s.Sequence = 20 }, []place{{eventlog.FoundFoldDamaged, 20}}},
-			"another version":     {func(s *snapshot.Saved) { s.Version = projector.Version + 1 }, []place{{eventlog.FoundFoldUnverified, 20}}},
-			"beyond the log":      {func(s *snapshot.Saved) { s.Sequence = 40 }, []place{{eventlog.FoundEndLost, 31}}},
+			}, []place{{integrity.FoundFoldDiffers, 20}}},
+			"of another record":   {func(s *snapshot.Saved) { s.Digest = "of something else" }, []place{{integrity.FoundFoldDiffers, 20}}},
+			"cut":                 {func(s *snapshot.Saved) { s.State = s.State[1:] }, []place{{integrity.FoundFoldDamaged, 20}}},
+			"of another sequence": {func(s *snapshot.Saved) { *s = right(19, form); s.Sequence = 20 }, []place{{integrity.FoundFoldDamaged, 20}}},
+			"another version":     {func(s *snapshot.Saved) { s.Version = projector.Version + 1 }, []place{{integrity.FoundFoldUnverified, 20}}},
+			"beyond the log":      {func(s *snapshot.Saved) { s.Sequence = 40 }, []place{{integrity.FoundEndLost, 31}}},
 		} {
 			folds := &foldsmem.Folds{}
 			s := right(20, form)
@@ -123,14 +124,14 @@ func TestVerifyFindsWrongFolds(t *testing.T) {
 
 	folds := &foldsmem.Folds{}
 	saveFold(t, folds, right(10, snapshot.Packed))
-	require.Equal(t, []place{{eventlog.FoundEndLost, 10}}, verified(t, memory.New(), folds), "the session is gone")
-	require.Equal(t, []place{{eventlog.FoundFoldUnverified, 10}}, verified(t, unreadable{log}, folds), "the log is what is damaged")
-	require.Contains(t, verified(t, log, unreadableFolds{folds}), place{eventlog.FoundFoldDamaged, 10})
+	require.Equal(t, []place{{integrity.FoundEndLost, 10}}, verified(t, memory.New(), folds), "the session is gone")
+	require.Equal(t, []place{{integrity.FoundFoldUnverified, 10}}, verified(t, unreadable{log}, folds), "the log is what is damaged")
+	require.Contains(t, verified(t, log, unreadableFolds{folds}), place{integrity.FoundFoldDamaged, 10})
 
 	wrong := right(10, snapshot.JSON)
 	wrong.Digest = "of something else"
 	saveFold(t, folds, wrong)
-	require.Equal(t, []place{{eventlog.FoundFoldDiffers, 10}}, verified(t, log, folds), "one of two at the same sequence")
+	require.Equal(t, []place{{integrity.FoundFoldDiffers, 10}}, verified(t, log, folds), "one of two at the same sequence")
 }
 
 func saveFold(t *testing.T, folds snapshot.Folds, s snapshot.Saved) {
@@ -199,7 +200,7 @@ func TestFoldsOfATrimmedSession(t *testing.T) {
 	_, err = log.Trim(t.Context(), "s", at(45))
 	require.NoError(t, err)
 	require.Equal(t, []place{
-		{eventlog.FoundFoldUnverified, at(20)}, {eventlog.FoundFoldUnverified, at(40)}, {eventlog.FoundFoldUnverified, at(60)},
+		{integrity.FoundFoldUnverified, at(20)}, {integrity.FoundFoldUnverified, at(40)}, {integrity.FoundFoldUnverified, at(60)},
 	}, verified(t, log, folds))
 
 	last, err := folds.Nearest(t.Context(), "s", at(80), snapshot.Packed)
@@ -207,5 +208,5 @@ func TestFoldsOfATrimmedSession(t *testing.T) {
 	last.Form = snapshot.JSON
 	last.State = []byte(strings.Replace(marshal(t, projector.Fold(records...)), fmt.Sprint("value ", 19), "value 20", 1))
 	saveFold(t, folds, *last)
-	require.Contains(t, verified(t, log, folds), place{eventlog.FoundFoldDiffers, at(80)})
+	require.Contains(t, verified(t, log, folds), place{integrity.FoundFoldDiffers, at(80)})
 }

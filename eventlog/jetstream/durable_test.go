@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -348,8 +349,8 @@ func TestWhoPublishesLiveRecords(t *testing.T) {
 		m, err := live.NextMsgWithContext(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, layout.LiveSubject("s"), m.Subject)
-		var found []eventlog.Finding
-		require.NoError(t, log.VerifyStreams(t.Context(), func(f eventlog.Finding) { found = append(found, f) }))
+		var found []integrity.Finding
+		require.NoError(t, log.VerifyStreams(t.Context(), func(f integrity.Finding) { found = append(found, f) }))
 		require.Empty(t, found)
 		log.Close()
 		nc.Close()

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/feed"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/live"
@@ -243,7 +244,7 @@ func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint
 }
 
 // Verify checks everything that the streams have of a session and reports to found what
-// is wrong: in its records ([eventlog.Check]), in their links, in its segments, between
+// is wrong: in its records ([integrity.Check]), in their links, in its segments, between
 // those and the log, in its blobs. It returns how many records there are. It changes
 // nothing and does not stop at the first problem; it returns an error if it can't
 // continue.
@@ -256,20 +257,20 @@ func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint
 // It can't find the loss of the very last records of a session if nothing names them any
 // more: no segment, no saved fold, no batch to which they belonged, and no count of the
 // server, which forgets a loss that it has found itself when it restarts. The same holds
-// for a session that is lost completely. Then only [eventlog.FoundSequencesMissing]
+// for a session that is lost completely. Then only [integrity.FoundSequencesMissing]
 // remains.
-func (l *Log) Verify(ctx context.Context, session string, found func(eventlog.Finding)) (records int, err error) {
+func (l *Log) Verify(ctx context.Context, session string, found func(integrity.Finding)) (records int, err error) {
 	return l.checks.Verify(ctx, session, found)
 }
 
 // VerifySubjects returns the sessions of which the streams have anything, sorted by
 // bytes, and reports messages that belong to no session to found.
-func (l *Log) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) ([]string, error) {
+func (l *Log) VerifySubjects(ctx context.Context, found func(integrity.Finding)) ([]string, error) {
 	return l.checks.VerifySubjects(ctx, found)
 }
 
 // VerifyStreams reports to found what the server itself reports of the streams. Call it
 // after the sessions were read: the server notices some damage only then.
-func (l *Log) VerifyStreams(ctx context.Context, found func(eventlog.Finding)) error {
+func (l *Log) VerifyStreams(ctx context.Context, found func(integrity.Finding)) error {
 	return l.checks.VerifyStreams(ctx, found)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -111,7 +112,7 @@ func TestAFlippedBitIsFoundAfterARestart(t *testing.T) {
 					require.NotEmpty(t, ofIt, what)
 					if stream == "HELIX_LOG_0" {
 						require.Equal(t, r.sequence, ofIt[0].sequence, what)
-						require.NotEqual(t, eventlog.FoundStore, ofIt[0].code)
+						require.NotEqual(t, integrity.FoundStore, ofIt[0].code)
 					}
 				}
 			}
@@ -143,7 +144,7 @@ func damagedEnd(t *testing.T) (s *diskLog, head uint64) {
 func TestADamagedEndIsNotTakenForTheEnd(t *testing.T) {
 	t.Parallel()
 	s, head := damagedEnd(t)
-	s.requireProblems(place{eventlog.FoundEndLost, "s", head})
+	s.requireProblems(place{integrity.FoundEndLost, "s", head})
 	var err error
 	for _, err = range s.log.Read(t.Context(), "s", 0, 0) {
 	}
@@ -171,7 +172,7 @@ func TestASessionIsNotMadeAgainOverADamagedSegment(t *testing.T) {
 	block[records[i].at+fields["payload"](records[i])] ^= 1
 	require.NoError(t, os.WriteFile(paths[0], block, 0o640))
 	s.start(false)
-	s.requireProblems(place{eventlog.FoundSegmentGap, "s", 1})
+	s.requireProblems(place{integrity.FoundSegmentGap, "s", 1})
 	_, err = s.log.Head(t.Context(), "s")
 	require.Error(t, err)
 	require.NotErrorIs(t, err, eventlog.ErrSessionNotFound)
@@ -184,7 +185,7 @@ func TestASubjectOfNoSessionHidesNoOther(t *testing.T) {
 	s := newDiskLog(t)
 	s.append("s", "a")
 	s.publish("helix.log.0.%zz", nil, []byte("x"))
-	s.requireProblems(place{code: eventlog.FoundForeignSubject})
+	s.requireProblems(place{code: integrity.FoundForeignSubject})
 	for session, err := range s.log.Sessions(t.Context()) {
 		require.NoError(t, err)
 		require.Equal(t, "s", session)

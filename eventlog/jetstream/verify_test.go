@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
@@ -116,7 +117,7 @@ func (s *diskLog) last(stream, subject string) *natsjs.RawStreamMsg {
 
 // place is a finding without its text.
 type place struct {
-	code     eventlog.FindingCode
+	code     integrity.Code
 	session  string
 	sequence uint64
 }
@@ -124,7 +125,7 @@ type place struct {
 // verifyAll verifies the whole store.
 func (s *diskLog) verifyAll() (problems, notes []place, records int) {
 	s.t.Helper()
-	found := func(f eventlog.Finding) {
+	found := func(f integrity.Finding) {
 		require.NotEmpty(s.t, f.Detail)
 		p := place{f.Code, f.Session, f.Sequence}
 		if f.Code.IsNote() {
@@ -246,7 +247,7 @@ func TestAHealthyStoreHasNoProblems(t *testing.T) {
 		problems, notes, records := s.verifyAll()
 		require.Empty(t, problems)
 		require.Equal(t, want, records)
-		require.Equal(t, []place{{code: eventlog.FoundSequencesMissing}}, notes, "the erased sessions'")
+		require.Equal(t, []place{{code: integrity.FoundSequencesMissing}}, notes, "the erased sessions'")
 		s.stop()
 		s.start(true)
 	}
@@ -320,7 +321,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 		assert.NoError(t, err)
 	})
 	for range 60 {
-		n, err := s.log.Verify(t.Context(), "s", func(f eventlog.Finding) {
+		n, err := s.log.Verify(t.Context(), "s", func(f integrity.Finding) {
 			if !f.Code.IsNote() {
 				t.Errorf("%+v", f)
 			}
@@ -335,8 +336,8 @@ func TestVerifyBesideWriters(t *testing.T) {
 		assert.NoError(t, err)
 	})
 	for erased := false; !erased; {
-		_, err := s.log.Verify(t.Context(), "s", func(f eventlog.Finding) {
-			erased = f.Code == eventlog.FoundSessionMissing
+		_, err := s.log.Verify(t.Context(), "s", func(f integrity.Finding) {
+			erased = f.Code == integrity.FoundSessionMissing
 			if !f.Code.IsNote() && !erased {
 				t.Errorf("%+v", f)
 			}
@@ -389,19 +390,19 @@ func TestPlantedDamageIsFound(t *testing.T) {
 		_, err := s.log.Purge(s.t.Context(), now)
 		require.NoError(s.t, err)
 	}
-	in := func(code eventlog.FindingCode, seq uint64) place { return place{code, "s", seq} }
+	in := func(code integrity.Code, seq uint64) place { return place{code, "s", seq} }
 	for name, plant := range map[string]func(s *diskLog) (problems, notes []place){
 		"a record is deleted": func(s *diskLog) ([]place, []place) {
 			gone := s.append("s", "a")
 			s.append("other", "b")
 			s.append("s", "c")
 			s.delete(log, gone)
-			return []place{in(eventlog.FoundGap, gone)}, []place{{code: eventlog.FoundSequencesMissing}}
+			return []place{in(integrity.FoundGap, gone)}, []place{{code: integrity.FoundSequencesMissing}}
 		},
 		"one of an append is deleted": func(s *diskLog) ([]place, []place) {
 			last := s.append("s", "a", "b", "c", "d")
 			s.delete(log, last-2)
-			return []place{in(eventlog.FoundGap, last-2), in(eventlog.FoundOrdinal, last-1)}, []place{{code: eventlog.FoundSequencesMissing}}
+			return []place{in(integrity.FoundGap, last-2), in(integrity.FoundOrdinal, last-1)}, []place{{code: integrity.FoundSequencesMissing}}
 		},
 		"a record that a segment has is deleted": func(s *diskLog) ([]place, []place) {
 			gone := s.append("s", "a", "b")
@@ -410,7 +411,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(log, gone-1)
 			s.delete(log, gone)
 			require.Len(s.t, recordsOf(s.t, s.log, "s", 0, 0), 5)
-			return []place{in(eventlog.FoundGap, gone-1)}, []place{{code: eventlog.FoundSequencesMissing}}
+			return []place{in(integrity.FoundGap, gone-1)}, []place{{code: integrity.FoundSequencesMissing}}
 		},
 		"the end is deleted, which a segment has": func(s *diskLog) ([]place, []place) {
 			gone := s.append("s", "a", "b")
@@ -418,13 +419,13 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.append("other", "x")
 			s.delete(log, gone-1)
 			s.delete(log, gone)
-			return []place{in(eventlog.FoundEndLost, gone-1)}, []place{{code: eventlog.FoundSequencesMissing}}
+			return []place{in(integrity.FoundEndLost, gone-1)}, []place{{code: integrity.FoundSequencesMissing}}
 		},
 		"the end of an append is deleted": func(s *diskLog) ([]place, []place) {
 			gone := s.append("s", "a", "b")
 			s.append("other", "x")
 			s.delete(log, gone)
-			return nil, []place{in(eventlog.FoundEndUnsure, gone), {code: eventlog.FoundSequencesMissing}}
+			return nil, []place{in(integrity.FoundEndUnsure, gone), {code: integrity.FoundSequencesMissing}}
 		},
 		"all of it is deleted, which segments have": func(s *diskLog) ([]place, []place) {
 			last := s.append("s", "a")
@@ -433,36 +434,36 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(log, first)
 			s.delete(log, first+1)
 			s.delete(log, last)
-			return []place{in(eventlog.FoundGap, first)}, []place{{code: eventlog.FoundSequencesMissing}}
+			return []place{in(integrity.FoundGap, first)}, []place{{code: integrity.FoundSequencesMissing}}
 		},
 		"a superseded writer writes on": func(s *diskLog) ([]place, []place) {
 			s.claimed("s")
 			head, err := s.log.Head(s.t.Context(), "s")
 			require.NoError(s.t, err)
 			zombie := s.publish("helix.log.0.s", behind(header("first", 3, "text_delta"), head), []byte(text))
-			return []place{in(eventlog.FoundFencing, zombie)}, nil
+			return []place{in(integrity.FoundFencing, zombie)}, nil
 		},
 		"a superseded writer writes on without a comparison": func(s *diskLog) ([]place, []place) {
 			s.claimed("s")
 			s.append("other", "x")
 			zombie := s.publish("helix.log.0.s", header("first", 3, "text_delta"), []byte(text))
-			return []place{in(eventlog.FoundLink, zombie), in(eventlog.FoundFencing, zombie)}, nil
+			return []place{in(integrity.FoundLink, zombie), in(integrity.FoundFencing, zombie)}, nil
 		},
 		"an append is stored twice": func(s *diskLog) ([]place, []place) {
 			s.claimed("s")
 			head := s.append("s", "x")
 			again := s.publish("helix.log.0.s", behind(header("second", 2, "text_delta"), head), []byte(text))
-			return []place{in(eventlog.FoundOrdinal, again)}, nil
+			return []place{in(integrity.FoundOrdinal, again)}, nil
 		},
 		"what is no JSON": func(s *diskLog) ([]place, []place) {
 			head := s.append("s", "x")
 			bad := s.publish("helix.log.0.s", behind(header("w", 1, "text_delta"), head), []byte(`{"type":"text_delta"`))
-			return []place{in(eventlog.FoundPayload, bad)}, nil
+			return []place{in(integrity.FoundPayload, bad)}, nil
 		},
 		"what helixd did not write": func(s *diskLog) ([]place, []place) {
 			foreign := s.publish("helix.log.0.s", nil, []byte("hello"))
 			s.append("s", "x")
-			return nil, []place{in(eventlog.FoundUnknownKind, foreign)}
+			return nil, []place{in(integrity.FoundUnknownKind, foreign)}
 		},
 		"a segment among others is deleted": func(s *diskLog) ([]place, []place) {
 			seal(s)
@@ -472,7 +473,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.append("s", "c")
 			seal(s)
 			s.delete(segs, gone)
-			return []place{in(eventlog.FoundSegmentGap, last)}, nil
+			return []place{in(integrity.FoundSegmentGap, last)}, nil
 		},
 		"a segment that alone has the records is deleted": func(s *diskLog) ([]place, []place) {
 			seal(s)
@@ -483,7 +484,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.append("s", "c")
 			seal(s)
 			s.delete(segs, gone)
-			return []place{in(eventlog.FoundSegmentGap, last), in(eventlog.FoundGap, last)}, nil
+			return []place{in(integrity.FoundSegmentGap, last), in(integrity.FoundGap, last)}, nil
 		},
 		"the first segment is deleted": func(s *diskLog) ([]place, []place) {
 			seal(s)
@@ -491,7 +492,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			last := s.append("s", "a") - 1
 			seal(s)
 			s.delete(segs, gone)
-			return []place{in(eventlog.FoundSegmentGap, last-1)}, nil
+			return []place{in(integrity.FoundSegmentGap, last-1)}, nil
 		},
 		"a segment is something else": func(s *diskLog) ([]place, []place) {
 			s.append("s", "a")
@@ -500,12 +501,12 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(segs, at.Sequence)
 			at.Data[len(at.Data)/2] ^= 1
 			s.publish("helix.seg.0.s", nil, at.Data)
-			return []place{in(eventlog.FoundSegment, 1)}, nil
+			return []place{in(integrity.FoundSegment, 1)}, nil
 		},
 		"a segment is stored twice": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			s.publish("helix.seg.0.s", nil, s.last(segs, "helix.seg.0.s").Data)
-			return []place{in(eventlog.FoundSegment, 1)}, nil
+			return []place{in(integrity.FoundSegment, 1)}, nil
 		},
 		"a segment is at another place": func(s *diskLog) ([]place, []place) {
 			seal(s)
@@ -517,7 +518,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(segs, second.Sequence)
 			s.publish("helix.seg.0.s", nil, first.Data)
 			s.publish("helix.seg.0.s", nil, second.Data)
-			return []place{in(eventlog.FoundSegment, recordsOf(s.t, s.log, "s", 0, 0)[1].Sequence+1)}, nil
+			return []place{in(integrity.FoundSegment, recordsOf(s.t, s.log, "s", 0, 0)[1].Sequence+1)}, nil
 		},
 		"the mark of retention is lost": func(s *diskLog) ([]place, []place) {
 			seal(s)
@@ -528,11 +529,11 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			require.NoError(s.t, err)
 			require.NotZero(s.t, floor)
 			s.delete(segs, s.last(segs, "helix.floor.0.s").Sequence)
-			return []place{in(eventlog.FoundSegmentGap, floor), in(eventlog.FoundGap, floor)}, nil
+			return []place{in(integrity.FoundSegmentGap, floor), in(integrity.FoundGap, floor)}, nil
 		},
 		"the mark of retention is no number": func(s *diskLog) ([]place, []place) {
 			s.publish("helix.floor.0.s", nil, []byte("x"))
-			return []place{in(eventlog.FoundFloor, 0)}, nil
+			return []place{in(integrity.FoundFloor, 0)}, nil
 		},
 		"retention has broken off": func(s *diskLog) ([]place, []place) {
 			seal(s)
@@ -541,14 +542,14 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			purge(s)
 			floor := recordsOf(s.t, s.log, "s", 0, 0)[0].Sequence
 			s.publish("helix.floor.0.s", nil, fmt.Append(nil, floor))
-			return nil, []place{in(eventlog.FoundTrimming, floor)}
+			return nil, []place{in(integrity.FoundTrimming, floor)}
 		},
 		"a part of a payload is deleted": func(s *diskLog) ([]place, []place) {
 			seq := s.append("s", large)
 			st, err := s.js.Stream(s.t.Context(), "HELIX_BLOBS")
 			require.NoError(s.t, err)
 			s.delete("HELIX_BLOBS", st.CachedInfo().State.FirstSeq+1)
-			return []place{in(eventlog.FoundBlobMissing, seq)}, nil
+			return []place{in(integrity.FoundBlobMissing, seq)}, nil
 		},
 		"a part of a payload is another": func(s *diskLog) ([]place, []place) {
 			seq := s.append("s", large)
@@ -559,14 +560,14 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			require.NoError(s.t, err)
 			m.Data[100] = 'y'
 			s.publish(m.Subject, nil, m.Data)
-			return []place{in(eventlog.FoundBlobDamaged, seq)}, nil
+			return []place{in(integrity.FoundBlobDamaged, seq)}, nil
 		},
 		"a payload's address is none": func(s *diskLog) ([]place, []place) {
 			head := s.append("s", "x")
 			h := behind(header("w", 1, "text_delta"), head)
 			h["Helix-Blob"] = []string{"nowhere"}
 			seq := s.publish("helix.log.0.s", h, []byte(text))
-			return []place{in(eventlog.FoundBlobDamaged, seq)}, nil
+			return []place{in(integrity.FoundBlobDamaged, seq)}, nil
 		},
 		"a payload's stand-in names another": func(s *diskLog) ([]place, []place) {
 			seq := s.append("s", large)
@@ -574,12 +575,12 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			s.delete(log, seq)
 			m.Header.Set("Nats-Expected-Last-Subject-Sequence", fmt.Sprint(recordsOf(s.t, s.log, "s", 0, 0)[1].Sequence))
 			seq = s.publish("helix.log.0.s", nats.Header(m.Header), []byte(text))
-			return []place{in(eventlog.FoundPayload, seq)}, []place{{code: eventlog.FoundSequencesMissing}}
+			return []place{in(integrity.FoundPayload, seq)}, []place{{code: integrity.FoundSequencesMissing}}
 		},
 		"a payload that nobody names": func(s *diskLog) ([]place, []place) {
 			s.publish("helix.blob.0.s."+strings.Repeat("a", 64)+".0", nil, []byte("x"))
 			s.publish("helix.blob.0.nobody."+strings.Repeat("a", 64)+".0", nil, []byte("x"))
-			return nil, []place{{eventlog.FoundBlobUnused, "nobody", 0}, in(eventlog.FoundBlobUnused, 0)}
+			return nil, []place{{integrity.FoundBlobUnused, "nobody", 0}, in(integrity.FoundBlobUnused, 0)}
 		},
 		"messages where there are none": func(s *diskLog) ([]place, []place) {
 			for _, subject := range []string{
@@ -588,23 +589,23 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			} {
 				s.publish(subject, nil, []byte("x"))
 			}
-			foreign := place{code: eventlog.FoundForeignSubject}
+			foreign := place{code: integrity.FoundForeignSubject}
 			return slices.Repeat([]place{foreign}, 8), nil
 		},
 		"an erasure has broken off": func(s *diskLog) ([]place, []place) {
 			seal(s)
 			tombstone := s.appendEntries("s", logtest.Fact("s", &fact.Erased{Base: fact.Base{SessionID: "s"}}))
-			return nil, []place{in(eventlog.FoundErasing, tombstone)}
+			return nil, []place{in(integrity.FoundErasing, tombstone)}
 		},
 		"an erasure waits for the replicas": func(s *diskLog) ([]place, []place) {
 			_, err := s.log.Erase(s.t.Context(), "s")
 			require.NoError(s.t, err)
 			s.publish("helix.erased.0.s", nil, nil)
-			return nil, []place{in(eventlog.FoundErasing, 0), {code: eventlog.FoundSequencesMissing}}
+			return nil, []place{in(integrity.FoundErasing, 0), {code: integrity.FoundSequencesMissing}}
 		},
 		"only the mark of retention is there": func(s *diskLog) ([]place, []place) {
 			s.publish("helix.floor.0.lost", nil, []byte("7"))
-			return []place{{eventlog.FoundEndLost, "lost", 8}}, nil
+			return []place{{integrity.FoundEndLost, "lost", 8}}, nil
 		},
 		"a setting that deletes": func(s *diskLog) ([]place, []place) {
 			st, err := s.js.Stream(s.t.Context(), log)
@@ -613,7 +614,7 @@ func TestPlantedDamageIsFound(t *testing.T) {
 			c.MaxAge = time.Hour
 			_, err = s.js.UpdateStream(s.t.Context(), c)
 			require.NoError(s.t, err)
-			return nil, []place{{code: eventlog.FoundSettings}}
+			return nil, []place{{code: integrity.FoundSettings}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

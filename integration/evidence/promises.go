@@ -7,6 +7,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/integrity"
 )
 
 // Ack is an append that was answered. Its records are at First to Last,
@@ -30,7 +31,7 @@ type Promises struct {
 // wrote.
 func (p Promises) Hold(records []eventlog.Record) error {
 	var found error
-	_, err := eventlog.Check(p.Session, false, each(records), func(f eventlog.Finding) {
+	_, err := integrity.Check(p.Session, false, each(records), func(f integrity.Finding) {
 		if found == nil && !f.Code.IsNote() {
 			found = Wrong([]uint64{f.Sequence}, "%s: %s", f.Code, f.Detail)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -33,10 +34,10 @@ func TestDamageIsFound(t *testing.T) {
 	file := s.take(backup.Options{})
 	require.Greater(t, len(file), 64<<10)
 	bad := func(what string, at int, b []byte) {
-		var found []eventlog.FindingCode
-		_, _, err := backup.Verify(t.Context(), bytes.NewReader(b), func(f eventlog.Finding) { found = append(found, f.Code) })
+		var found []integrity.Code
+		_, _, err := backup.Verify(t.Context(), bytes.NewReader(b), func(f integrity.Finding) { found = append(found, f.Code) })
 		require.NoError(t, err, "%s at %d", what, at)
-		require.Contains(t, found, eventlog.FoundBackup, "%s at %d", what, at)
+		require.Contains(t, found, integrity.FoundBackup, "%s at %d", what, at)
 	}
 	places := []int{0, 1, 4, 5, 6, len(file) - 1, len(file) - 33, len(file) - 36, len(file) - 40, len(file) - 41}
 	for at := 0; at < len(file); at += 1 << 10 {
@@ -113,7 +114,7 @@ func TestTheFormat(t *testing.T) {
 	} {
 		_, _, err := backup.Read(t.Context(), bytes.NewReader(sealed(t, lines...)), backup.Visitor{})
 		require.ErrorIs(t, err, backup.ErrDamaged, name)
-		_, _, err = backup.Verify(t.Context(), bytes.NewReader(sealed(t, lines...)), func(eventlog.Finding) {})
+		_, _, err = backup.Verify(t.Context(), bytes.NewReader(sealed(t, lines...)), func(integrity.Finding) {})
 		require.NoError(t, err, "%s: reported as a finding", name)
 	}
 	later := strings.Replace(header, `"version":1`, `"version":3`, 1)

@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -158,8 +159,8 @@ func (s *store) restore(file []byte) (work []string) {
 }
 
 // problems fails the test for a finding that is a problem.
-func problems(t *testing.T) func(eventlog.Finding) {
-	return func(f eventlog.Finding) {
+func problems(t *testing.T) func(integrity.Finding) {
+	return func(f integrity.Finding) {
 		if !f.Code.IsNote() {
 			t.Errorf("%+v", f)
 		}

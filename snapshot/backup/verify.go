@@ -7,18 +7,19 @@ import (
 	"iter"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 )
 
 // Verify reads a backup to its end and reports problems with the file and with its
-// records to found, see [eventlog.Check]. It returns an error if it can't continue for
+// records to found, see [integrity.Check]. It returns an error if it can't continue for
 // another reason, such as ErrVersion.
-func Verify(ctx context.Context, in io.Reader, found func(eventlog.Finding)) (Header, Summary, error) {
+func Verify(ctx context.Context, in io.Reader, found func(integrity.Finding)) (Header, Summary, error) {
 	h, done, err := Read(ctx, in, Visitor{Session: func(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error {
-		_, err := eventlog.Check(session, floor > 0, plain(records), found)
+		_, err := integrity.Check(session, floor > 0, plain(records), found)
 		return err
 	}})
 	if errors.Is(err, ErrDamaged) {
-		found(eventlog.Finding{Code: eventlog.FoundBackup, Detail: err.Error()})
+		found(integrity.Finding{Code: integrity.FoundBackup, Detail: err.Error()})
 		err = nil
 	}
 	return h, done, err

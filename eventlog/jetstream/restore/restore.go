@@ -17,6 +17,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
@@ -245,7 +246,7 @@ func (r *Restorer) Head(ctx context.Context, session string) (uint64, error) {
 }
 
 // Verify reports problems of a session that was written to found, as the log's Verify.
-func (r *Restorer) Verify(ctx context.Context, session string, found func(eventlog.Finding)) error {
+func (r *Restorer) Verify(ctx context.Context, session string, found func(integrity.Finding)) error {
 	_, err := verify.New(r.log).Verify(ctx, session, found)
 	return err
 }

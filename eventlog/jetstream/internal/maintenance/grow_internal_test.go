@@ -18,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/feed"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
@@ -117,8 +118,8 @@ func (g *growable) checks() *verify.Verifier { return verify.New(g.log.Store) }
 // verified checks for damage, and returns the sessions.
 func (g *growable) verified() []string {
 	g.t.Helper()
-	found := func(f eventlog.Finding) {
-		if !f.Code.IsNote() && f.Code != eventlog.FoundPayload && f.Code != eventlog.FoundOrdinal { // TextEntries' are not like a writer's
+	found := func(f integrity.Finding) {
+		if !f.Code.IsNote() && f.Code != integrity.FoundPayload && f.Code != integrity.FoundOrdinal { // TextEntries' are not like a writer's
 			g.t.Errorf("%+v", f)
 		}
 	}

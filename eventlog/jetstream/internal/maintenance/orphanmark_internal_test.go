@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
@@ -228,11 +229,11 @@ func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
 		require.ErrorIs(t, err, eventlog.ErrDamaged)
 		require.ErrorContains(t, err, `session "s"`)
 	}
-	var found []eventlog.Finding
-	_, err := verify.New(l.Store).VerifySubjects(t.Context(), func(f eventlog.Finding) { found = append(found, f) })
+	var found []integrity.Finding
+	_, err := verify.New(l.Store).VerifySubjects(t.Context(), func(f integrity.Finding) { found = append(found, f) })
 	require.NoError(t, err)
 	require.Len(t, found, 1)
-	require.Equal(t, eventlog.FoundErasing, found[0].Code)
+	require.Equal(t, integrity.FoundErasing, found[0].Code)
 	require.Equal(t, "s", found[0].Session)
 	for range 30 { // the log assigns the lost sequences again
 		storetest.Appended(t, l, "other", 0, storetest.TextEntries("other", 1))

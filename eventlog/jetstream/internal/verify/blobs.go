@@ -9,6 +9,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -19,7 +20,7 @@ import (
 func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
 	ref, err := wire.ParseBlobRef(r.Blob)
 	if err != nil {
-		v.tell(eventlog.FoundBlobDamaged, r.Sequence, "%v %q", err, r.Blob)
+		v.tell(integrity.FoundBlobDamaged, r.Sequence, "%v %q", err, r.Blob)
 		return nil, nil
 	}
 	var stands struct {
@@ -29,7 +30,7 @@ func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
 		} `json:"helixBlob"`
 	}
 	if json.Unmarshal(r.Payload, &stands) != nil || stands.Blob.SHA256 != ref.Hash || stands.Blob.Size != ref.Size {
-		v.tell(eventlog.FoundPayload, r.Sequence, "what stands for the payload, blob %s, does not name it", ref.Hash)
+		v.tell(integrity.FoundPayload, r.Sequence, "what stands for the payload, blob %s, does not name it", ref.Hash)
 	}
 	if v.blobs[ref.Hash] {
 		return nil, nil
@@ -44,7 +45,7 @@ func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
 		m, err := v.l.LastMessage(v.ctx, layout.BlobStream, v.l.BlobPrefix(v.session)+ref.Hash+"."+strconv.Itoa(i))
 		switch {
 		case errors.Is(err, link.ErrNoMessage):
-			v.tell(eventlog.FoundBlobMissing, r.Sequence, "part %d of %d of the payload, blob %s, is lost", i, ref.Parts(), ref.Hash)
+			v.tell(integrity.FoundBlobMissing, r.Sequence, "part %d of %d of the payload, blob %s, is lost", i, ref.Parts(), ref.Hash)
 			return nil, nil
 		case err != nil && m.Sequence > 0: // it can't be parsed
 			damaged = true
@@ -55,7 +56,7 @@ func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
 	if !damaged {
 		return nil, err
 	}
-	v.tell(eventlog.FoundBlobDamaged, r.Sequence, "%v", err)
+	v.tell(integrity.FoundBlobDamaged, r.Sequence, "%v", err)
 	return nil, nil
 }
 
@@ -78,7 +79,7 @@ func (v *verification) checkUnusedBlobs() error {
 		}
 	}
 	if len(unused) > 0 {
-		v.tell(eventlog.FoundBlobUnused, 0, "no record names %d large payloads of the session: appends that failed or are under way, or retention", len(unused))
+		v.tell(integrity.FoundBlobUnused, 0, "no record names %d large payloads of the session: appends that failed or are under way, or retention", len(unused))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
@@ -46,7 +47,7 @@ func (v *verification) sealedRecords() iter.Seq2[wire.Stored, error] {
 			}
 			w.read++
 			if err != nil {
-				v.tell(eventlog.FoundSegment, w.last()+1, "the segment of the records after %d, message %d of %s: %v", w.last(), m.Sequence, v.segments, err)
+				v.tell(integrity.FoundSegment, w.last()+1, "the segment of the records after %d, message %d of %s: %v", w.last(), m.Sequence, v.segments, err)
 				w.damaged++
 				w.incomplete = true
 				continue
@@ -72,19 +73,19 @@ func (v *verification) checkSegment(s *wire.Segment, at uint64) {
 		switch {
 		case (s.Index == 0) == (s.Previous == 0) && s.Previous == v.floor:
 		case (s.Index == 0) == (s.Previous == 0) && s.Previous < v.floor:
-			v.tell(eventlog.FoundTrimming, v.floor, "retention has marked the records up to %d as removed, and segments hold them from %d on", v.floor, s.Previous+1)
+			v.tell(integrity.FoundTrimming, v.floor, "retention has marked the records up to %d as removed, and segments hold them from %d on", v.floor, s.Previous+1)
 		default:
 			w.incomplete = true
-			v.tell(eventlog.FoundSegmentGap, s.Previous, "the segments of the records up to %d are lost", s.Previous)
+			v.tell(integrity.FoundSegmentGap, s.Previous, "the segments of the records up to %d are lost", s.Previous)
 		}
 	case len(w.places) > 0 && (s.Index <= w.index || s.Previous < last):
 		w.incomplete = true
-		v.tell(eventlog.FoundSegment, s.Previous+1, "segment %d with the records after %d, message %d of %s, comes after segment %d", s.Index, s.Previous, at, v.segments, w.index)
+		v.tell(integrity.FoundSegment, s.Previous+1, "segment %d with the records after %d, message %d of %s, comes after segment %d", s.Index, s.Previous, at, v.segments, w.index)
 		return // it is not part of the chain
 	case len(w.places) > 0 && w.damaged == 0 && (s.Index != w.index+1 || s.Previous != last),
 		len(w.places) > 0 && s.Index > w.index+1+w.damaged:
 		w.incomplete = true
-		v.tell(eventlog.FoundSegmentGap, s.Previous, "the segments of the records from %d to %d are lost", last+1, s.Previous)
+		v.tell(integrity.FoundSegmentGap, s.Previous, "the segments of the records from %d to %d are lost", last+1, s.Previous)
 	}
 	w.index, w.damaged = s.Index, 0
 	v.checkDirectory(s, at)
@@ -107,7 +108,7 @@ func (v *verification) checkDirectory(s *wire.Segment, at uint64) {
 		}
 	}
 	if !ok {
-		v.tell(eventlog.FoundSegment, s.Previous+1, "the directory of the segment of the records after %d, message %d of %s, is wrong", s.Previous, at, v.segments)
+		v.tell(integrity.FoundSegment, s.Previous+1, "the directory of the segment of the records after %d, message %d of %s, is wrong", s.Previous, at, v.segments)
 	}
 }
 
@@ -132,6 +133,6 @@ func (w *sealedWalk) end(v *verification) {
 		return
 	}
 	if floor, err := v.l.Floor(v.ctx, v.session); err == nil && floor == v.floor { // otherwise they were trimmed meanwhile
-		v.tell(eventlog.FoundSegmentGap, w.last()+1, "the server counts %d segments and yields %d; the last that it yields ends with %d", w.counted, w.read, w.last())
+		v.tell(integrity.FoundSegmentGap, w.last()+1, "the server counts %d segments and yields %d; the last that it yields ends with %d", w.counted, w.read, w.last())
 	}
 }

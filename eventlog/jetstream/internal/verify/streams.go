@@ -10,14 +10,14 @@ import (
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // VerifySubjects implements [jetstream.Log.VerifySubjects].
-func (l *Verifier) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) ([]string, error) {
+func (l *Verifier) VerifySubjects(ctx context.Context, found func(integrity.Finding)) ([]string, error) {
 	sessions, withBlobs := map[string]bool{}, map[string]bool{}
 	for p := range l.Partitions() {
 		for _, stream := range []string{layout.LogStream(p), layout.SegmentStream(p), layout.BlobStream} {
@@ -36,8 +36,8 @@ func (l *Verifier) VerifySubjects(ctx context.Context, found func(eventlog.Findi
 				session, kind := l.owner(subject)
 				switch kind {
 				case "":
-					found(eventlog.Finding{
-						Code:   eventlog.FoundForeignSubject,
+					found(integrity.Finding{
+						Code:   integrity.FoundForeignSubject,
 						Detail: fmt.Sprintf("%d messages of stream %s are on subject %q, where helixd stores none", n, stream, subject),
 					})
 				case layout.BlobSubjects:
@@ -48,8 +48,8 @@ func (l *Verifier) VerifySubjects(ctx context.Context, found func(eventlog.Findi
 					} else if e.Done || e.Head == 0 && e.Tombstone == 0 && e.Removed { // a mark for single messages only
 						continue
 					}
-					found(eventlog.Finding{
-						Code: eventlog.FoundErasing, Session: session,
+					found(integrity.Finding{
+						Code: integrity.FoundErasing, Session: session,
 						Detail: "the session was erased, and bytes of it may be left: erase it again",
 					})
 				default:
@@ -60,8 +60,8 @@ func (l *Verifier) VerifySubjects(ctx context.Context, found func(eventlog.Findi
 	}
 	for session := range withBlobs {
 		if !sessions[session] {
-			found(eventlog.Finding{
-				Code: eventlog.FoundBlobUnused, Session: session,
+			found(integrity.Finding{
+				Code: integrity.FoundBlobUnused, Session: session,
 				Detail: "there are large payloads of the session and no records: appends that failed, or the session is lost",
 			})
 		}
@@ -95,7 +95,7 @@ func (l *Verifier) owner(subject string) (session, kind string) {
 }
 
 // VerifyStreams implements [jetstream.Log.VerifyStreams].
-func (l *Verifier) VerifyStreams(ctx context.Context, found func(eventlog.Finding)) error {
+func (l *Verifier) VerifyStreams(ctx context.Context, found func(integrity.Finding)) error {
 	for p := range l.Partitions() {
 		for _, want := range l.StreamsOf(p) {
 			if err := l.verifyStream(ctx, want, found); err != nil {
@@ -106,13 +106,13 @@ func (l *Verifier) VerifyStreams(ctx context.Context, found func(eventlog.Findin
 	return nil
 }
 
-func (l *Verifier) verifyStream(ctx context.Context, want natsjs.StreamConfig, found func(eventlog.Finding)) error {
+func (l *Verifier) verifyStream(ctx context.Context, want natsjs.StreamConfig, found func(integrity.Finding)) error {
 	s, err := l.JS.Stream(ctx, want.Name)
 	if err != nil {
 		return fmt.Errorf("jetstream: verify: stream %s: %w", want.Name, err)
 	}
 	if err := streams.CheckSettings(s.CachedInfo().Config, want); err != nil {
-		found(eventlog.Finding{Code: eventlog.FoundSettings, Detail: err.Error()})
+		found(integrity.Finding{Code: integrity.FoundSettings, Detail: err.Error()})
 	}
 	state, err := l.streamState(ctx, want.Name, "")
 	if err != nil {
@@ -123,10 +123,10 @@ func (l *Verifier) verifyStream(ctx context.Context, want natsjs.StreamConfig, f
 		if len(lost.Messages) > 0 {
 			detail += fmt.Sprintf(", with the messages %s", ranges(lost.Messages))
 		}
-		found(eventlog.Finding{Code: eventlog.FoundStore, Detail: detail})
+		found(integrity.Finding{Code: integrity.FoundStore, Detail: detail})
 	}
 	if strings.HasPrefix(want.Name, layout.LogStreams) && len(state.Missing) > 0 {
-		found(eventlog.Finding{Code: eventlog.FoundSequencesMissing, Detail: fmt.Sprintf(
+		found(integrity.Finding{Code: integrity.FoundSequencesMissing, Detail: fmt.Sprintf(
 			"%d sequences of stream %s hold nothing: they were erased sessions', or are lost: %s",
 			len(state.Missing), want.Name, ranges(state.Missing))})
 	}

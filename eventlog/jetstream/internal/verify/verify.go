@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
@@ -21,7 +22,7 @@ type Verifier struct{ *store.Store }
 func New(records *store.Store) *Verifier { return &Verifier{records} }
 
 // Verify implements [jetstream.Log.Verify].
-func (l *Verifier) Verify(ctx context.Context, session string, found func(eventlog.Finding)) (records int, err error) {
+func (l *Verifier) Verify(ctx context.Context, session string, found func(integrity.Finding)) (records int, err error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
 		return 0, err
@@ -35,7 +36,7 @@ func (l *Verifier) Verify(ctx context.Context, session string, found func(eventl
 	if more, err := v.begin(); err != nil || !more {
 		return 0, err
 	}
-	records, err = eventlog.Check(session, v.floor > 0, v.records(), v.report)
+	records, err = integrity.Check(session, v.floor > 0, v.records(), v.report)
 	if err != nil {
 		return records, err
 	}
@@ -50,7 +51,7 @@ type verification struct {
 	stream   string // of the log
 	subject  string
 	segments string // the stream of segments
-	found    func(eventlog.Finding)
+	found    func(integrity.Finding)
 	erased   bool // the session was erased since the walk began
 
 	floor uint64 // retention has removed the records up to here
@@ -76,11 +77,11 @@ type verification struct {
 
 // tell reports a finding. A message that is missing because the session is erased during
 // the walk is no finding.
-func (v *verification) tell(code eventlog.FindingCode, seq uint64, format string, args ...any) {
-	v.report(eventlog.Finding{Code: code, Session: v.session, Sequence: seq, Detail: fmt.Sprintf(format, args...)})
+func (v *verification) tell(code integrity.Code, seq uint64, format string, args ...any) {
+	v.report(integrity.Finding{Code: code, Session: v.session, Sequence: seq, Detail: fmt.Sprintf(format, args...)})
 }
 
-func (v *verification) report(f eventlog.Finding) {
+func (v *verification) report(f integrity.Finding) {
 	if !f.Code.IsNote() && v.erasedMeanwhile() {
 		return
 	}
@@ -123,12 +124,12 @@ func (v *verification) begin() (bool, error) {
 		return false, err
 	}
 	if wire.IsErased(last.Header) {
-		v.tell(eventlog.FoundErasing, last.Sequence, "an erasure has begun here and not ended: erase the session again")
+		v.tell(integrity.FoundErasing, last.Sequence, "an erasure has begun here and not ended: erase the session again")
 		return false, nil
 	}
 	switch v.floor, err = v.l.Floor(v.ctx, v.session); {
 	case errors.Is(err, eventlog.ErrDamaged):
-		v.tell(eventlog.FoundFloor, 0, "%v", err)
+		v.tell(integrity.FoundFloor, 0, "%v", err)
 	case err != nil:
 		return false, err
 	}
@@ -136,9 +137,9 @@ func (v *verification) begin() (bool, error) {
 	case v.log.counted > 0 || v.seg.counted > 0:
 		return true, nil
 	case v.floor > 0:
-		v.tell(eventlog.FoundEndLost, v.floor+1, "retention has removed the records up to %d, and nothing of what followed is there", v.floor)
+		v.tell(integrity.FoundEndLost, v.floor+1, "retention has removed the records up to %d, and nothing of what followed is there", v.floor)
 	default:
-		v.tell(eventlog.FoundSessionMissing, 0, "the session has no records")
+		v.tell(integrity.FoundSessionMissing, 0, "the session has no records")
 	}
 	return false, v.checkUnusedBlobs()
 }
@@ -186,7 +187,7 @@ func (v *verification) merge(yield func(eventlog.Record) bool) error {
 		case !inSegment || r.Sequence < s.Sequence:
 			logged.skip()
 			if inSegment && r.Sequence > s.Previous {
-				v.tell(eventlog.FoundSegmentDiffers, r.Sequence, "the log has the record, the segments lack it")
+				v.tell(integrity.FoundSegmentDiffers, r.Sequence, "the log has the record, the segments lack it")
 			}
 			v.inLog(r)
 			err = v.take(r, yield)
@@ -194,7 +195,7 @@ func (v *verification) merge(yield func(eventlog.Record) bool) error {
 			sealed.skip()
 			logged.skip()
 			if !wire.Same(r, s) {
-				v.tell(eventlog.FoundSegmentDiffers, r.Sequence, "log and segment hold different records")
+				v.tell(integrity.FoundSegmentDiffers, r.Sequence, "log and segment hold different records")
 			}
 			v.inLog(r)
 			err = v.take(r, yield)
@@ -222,7 +223,7 @@ func (v *verification) loggedRecords() iter.Seq2[wire.Stored, error] {
 			if errors.Is(err, eventlog.ErrDamaged) {
 				v.log.read++
 				v.log.damaged[m.Sequence] = true
-				v.tell(eventlog.FoundMessage, m.Sequence, "the message can't be taken apart: %v", err)
+				v.tell(integrity.FoundMessage, m.Sequence, "the message can't be taken apart: %v", err)
 				continue
 			}
 			if err == nil {
@@ -298,10 +299,10 @@ func (v *verification) tellLost(end bool) {
 	}
 	v.log.lostFrom, v.log.incomplete = 0, true
 	if end && v.log.last > 0 {
-		v.tell(eventlog.FoundEndLost, from, "the log ends at %d, segments hold records up to %d: readers and writers take the log's end for the session's", v.log.last, to)
+		v.tell(integrity.FoundEndLost, from, "the log ends at %d, segments hold records up to %d: readers and writers take the log's end for the session's", v.log.last, to)
 		return
 	}
-	v.tell(eventlog.FoundGap, from, "the log has lost its records from %d to %d; segments have them, readers get them from there", from, to)
+	v.tell(integrity.FoundGap, from, "the log has lost its records from %d to %d; segments have them, readers get them from there", from, to)
 }
 
 // take yields the next record.
@@ -330,12 +331,12 @@ func (v *verification) checkLink(r wire.Stored) error {
 	v.at = r.Sequence
 	switch {
 	case !r.Linked && r.Kind != "":
-		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without a comparison with the session's last record")
+		v.tell(integrity.FoundLink, r.Sequence, "the record was appended without a comparison with the session's last record")
 		return nil
 	case !r.Linked, r.Previous == before, before == 0 && r.Previous <= v.floor, v.log.damaged[r.Previous]:
 		return nil
 	case r.Previous < before:
-		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended after %d, though %d was there", r.Previous, before)
+		v.tell(integrity.FoundLink, r.Sequence, "the record was appended after %d, though %d was there", r.Previous, before)
 		return nil
 	}
 	subject, err := v.l.subjectAt(v.ctx, v.stream, r.Previous)
@@ -343,11 +344,11 @@ func (v *verification) checkLink(r wire.Stored) error {
 		return err
 	}
 	if subject != "" && subject != v.subject {
-		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without a comparison with the session's last record: after %d, which is another session's", r.Previous)
+		v.tell(integrity.FoundLink, r.Sequence, "the record was appended without a comparison with the session's last record: after %d, which is another session's", r.Previous)
 		return nil
 	}
 	v.log.incomplete = true
-	v.tell(eventlog.FoundGap, r.Previous, "the record is lost, and what is between %d and it: %d follows on it; neither log nor segments have it", before, r.Sequence)
+	v.tell(integrity.FoundGap, r.Previous, "the record is lost, and what is between %d and it: %d follows on it; neither log nor segments have it", before, r.Sequence)
 	return nil
 }
 
@@ -366,9 +367,9 @@ func (v *verification) end() error {
 	switch {
 	case v.purged || log.First != v.begun || v.log.incomplete: // or already reported
 	case before.count() > 0 && errors.Is(unread, link.ErrNoMessage):
-		v.tell(eventlog.FoundEndLost, v.at+1, "the server counts %d records in the log and can't read the last one; the last that it can read is %d", log.count(), v.log.last)
+		v.tell(integrity.FoundEndLost, v.at+1, "the server counts %d records in the log and can't read the last one; the last that it can read is %d", log.count(), v.log.last)
 	case v.log.read < v.log.counted:
-		v.tell(eventlog.FoundUnreadable, 0, "the server counts %d records in the log and yields %d", v.log.counted, v.log.read)
+		v.tell(integrity.FoundUnreadable, 0, "the server counts %d records in the log and yields %d", v.log.counted, v.log.read)
 	}
 	if v.log.inBatch && v.log.last == v.upTo {
 		if err := v.checkBatchEnd(log.Last); err != nil {
@@ -384,12 +385,12 @@ func (v *verification) end() error {
 func (v *verification) checkBatchEnd(streamEnds uint64) error {
 	next := v.log.last + 1
 	if next > streamEnds {
-		v.tell(eventlog.FoundEndLost, next, "the last record's batch is not whole, and the stream ends there")
+		v.tell(integrity.FoundEndLost, next, "the last record's batch is not whole, and the stream ends there")
 		return nil
 	}
 	subject, err := v.l.subjectAt(v.ctx, v.stream, next)
 	if err == nil && subject == "" {
-		v.tell(eventlog.FoundEndUnsure, next, "the record that was stored in one batch with the last record and right after it is missing: it was an erased session's, or this one's")
+		v.tell(integrity.FoundEndUnsure, next, "the record that was stored in one batch with the last record and right after it is missing: it was an erased session's, or this one's")
 	}
 	return err
 }

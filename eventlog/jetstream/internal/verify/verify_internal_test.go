@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
@@ -27,17 +28,17 @@ func TestForgedSegmentsAreFound(t *testing.T) {
 	for i, tc := range []struct {
 		name  string
 		forge func(*wire.Segment)
-		want  eventlog.FindingCode
+		want  integrity.Code
 	}{
-		{"a changed payload", func(s *wire.Segment) { s.Records[1].Payload = []byte(`{"type":"x","y":2}`) }, eventlog.FoundSegmentDiffers},
-		{"a changed envelope", func(s *wire.Segment) { s.Records[1].Run = "another" }, eventlog.FoundSegmentDiffers},
-		{"a record less", func(s *wire.Segment) { s.Records = append(s.Records[:1], s.Records[2:]...) }, eventlog.FoundSegmentDiffers},
-		{"another predecessor", func(s *wire.Segment) { s.Previous-- }, eventlog.FoundSegment},
-		{"a later predecessor", func(s *wire.Segment) { s.Previous++ }, eventlog.FoundSegmentGap},
-		{"another index", func(s *wire.Segment) { s.Index++; s.Directory = append(s.Directory, wire.SegmentRef{}) }, eventlog.FoundSegmentGap},
-		{"a directory without an entry", func(s *wire.Segment) { s.Directory = s.Directory[1:] }, eventlog.FoundSegment},
-		{"a directory that points elsewhere", func(s *wire.Segment) { s.Directory[0].At = 1 << 20 }, eventlog.FoundSegment},
-		{"a directory with another end", func(s *wire.Segment) { s.Directory[0].Last++ }, eventlog.FoundSegment},
+		{"a changed payload", func(s *wire.Segment) { s.Records[1].Payload = []byte(`{"type":"x","y":2}`) }, integrity.FoundSegmentDiffers},
+		{"a changed envelope", func(s *wire.Segment) { s.Records[1].Run = "another" }, integrity.FoundSegmentDiffers},
+		{"a record less", func(s *wire.Segment) { s.Records = append(s.Records[:1], s.Records[2:]...) }, integrity.FoundSegmentDiffers},
+		{"another predecessor", func(s *wire.Segment) { s.Previous-- }, integrity.FoundSegment},
+		{"a later predecessor", func(s *wire.Segment) { s.Previous++ }, integrity.FoundSegmentGap},
+		{"another index", func(s *wire.Segment) { s.Index++; s.Directory = append(s.Directory, wire.SegmentRef{}) }, integrity.FoundSegmentGap},
+		{"a directory without an entry", func(s *wire.Segment) { s.Directory = s.Directory[1:] }, integrity.FoundSegment},
+		{"a directory that points elsewhere", func(s *wire.Segment) { s.Directory[0].At = 1 << 20 }, integrity.FoundSegment},
+		{"a directory with another end", func(s *wire.Segment) { s.Directory[0].Last++ }, integrity.FoundSegment},
 	} {
 		session := fmt.Sprint("s", i)
 		head := uint64(0)
@@ -53,8 +54,8 @@ func TestForgedSegmentsAreFound(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, l.Seal(t.Context(), session))
 		}
-		found := func() (codes []eventlog.FindingCode) {
-			_, err := New(l.Store).Verify(t.Context(), session, func(f eventlog.Finding) {
+		found := func() (codes []integrity.Code) {
+			_, err := New(l.Store).Verify(t.Context(), session, func(f integrity.Finding) {
 				if !f.Code.IsNote() {
 					require.Equal(t, session, f.Session)
 					t.Log(tc.name, ": ", f)

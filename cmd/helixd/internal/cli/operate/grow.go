@@ -26,6 +26,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
@@ -396,7 +397,7 @@ func (g *growing) compareSession(ctx context.Context, session string, want sum) 
 		return fmt.Errorf("it has %d records, not the %d of the single node, or others", got.n, want.n)
 	}
 	var problem error
-	err := g.to.log.Verify(ctx, session, func(f eventlog.Finding) {
+	err := g.to.log.Verify(ctx, session, func(f integrity.Finding) {
 		if !f.Code.IsNote() {
 			problem = errors.Join(problem, errors.New(findingLine(f)))
 		}

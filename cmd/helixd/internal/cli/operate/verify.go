@@ -19,7 +19,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/embed"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/version"
@@ -114,8 +114,8 @@ func (c verifyCmd) verifyFolder(p *flags.Process, out *findings) error {
 		return err
 	}
 	if err := c.verifyThrough(p, copied, out); err != nil && p.Ctx.Err() == nil {
-		out.add(eventlog.Finding{
-			Code: eventlog.FoundStore, Detail: fmt.Sprintf("without what is damaged the sessions can't be read: %v", err),
+		out.add(integrity.Finding{
+			Code: integrity.FoundStore, Detail: fmt.Sprintf("without what is damaged the sessions can't be read: %v", err),
 		})
 	}
 	return context.Cause(p.Ctx)
@@ -162,10 +162,10 @@ func salvage(ctx context.Context, from, to string) error {
 }
 
 // damageFound names the session and, in a log, the record.
-func damageFound(d embed.Damage) eventlog.Finding {
-	f := eventlog.Finding{Code: eventlog.FoundBlock}
+func damageFound(d embed.Damage) integrity.Finding {
+	f := integrity.Finding{Code: integrity.FoundBlock}
 	if d.Torn {
-		f.Code = eventlog.FoundTornBlock
+		f.Code = integrity.FoundTornBlock
 	}
 	f.Session, _, _ = layout.SessionOf(d.Subject)
 	if strings.HasPrefix(d.Subject, "helix.log.") {
@@ -236,15 +236,15 @@ type findings struct {
 	json              bool
 	sessions, records int
 	problems          int
-	notes             []eventlog.Finding
+	notes             []integrity.Finding
 	erasing           map[string]bool // sessions
 	err               error           // of w
 
 	shown *terminal.Progress // how far it is
 }
 
-func (f *findings) add(found eventlog.Finding) {
-	if found.Code == eventlog.FoundErasing {
+func (f *findings) add(found integrity.Finding) {
+	if found.Code == integrity.FoundErasing {
 		if f.erasing == nil {
 			f.erasing = map[string]bool{}
 		}
@@ -281,11 +281,11 @@ func (f *findings) close(failed error) error {
 		f.print(`{"problems":[`)
 	}
 	rest := struct {
-		Notes    []eventlog.Finding `json:"notes"`
-		Sessions int                `json:"sessions"`
-		Records  int                `json:"records"`
-		Error    string             `json:"error,omitempty"` // not verified to the end
-	}{append([]eventlog.Finding{}, f.notes...), f.sessions, f.records, ""}
+		Notes    []integrity.Finding `json:"notes"`
+		Sessions int                 `json:"sessions"`
+		Records  int                 `json:"records"`
+		Error    string              `json:"error,omitempty"` // not verified to the end
+	}{append([]integrity.Finding{}, f.notes...), f.sessions, f.records, ""}
 	if failed != nil {
 		rest.Error = failed.Error()
 	}
@@ -306,7 +306,7 @@ func jsonOf(v any) []byte {
 }
 
 // findingLine is a finding in one line.
-func findingLine(f eventlog.Finding) string {
+func findingLine(f integrity.Finding) string {
 	where := ""
 	if f.Session != "" {
 		where = fmt.Sprintf(" session %q", f.Session)

@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/embed"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -33,7 +33,7 @@ func runVerify(t *testing.T, ctx context.Context, args ...string) (string, int, 
 
 // report is what --json prints.
 type report struct {
-	Problems, Notes   []eventlog.Finding
+	Problems, Notes   []integrity.Finding
 	Sessions, Records int
 	Error             string
 }
@@ -99,7 +99,7 @@ func TestVerifyAHealthyStore(t *testing.T) {
 	require.Equal(t, "2 sessions, 40 records: 0 problems, 0 notes\n", out)
 	r, code := verifyJSON(t, "a b", "--data-dir", dir)
 	require.Zero(t, code)
-	require.Equal(t, report{Problems: []eventlog.Finding{}, Notes: []eventlog.Finding{}, Sessions: 1, Records: 20}, r)
+	require.Equal(t, report{Problems: []integrity.Finding{}, Notes: []integrity.Finding{}, Sessions: 1, Records: 20}, r)
 	after, err := os.ReadFile(blocks)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
@@ -112,9 +112,9 @@ func TestVerifyNamesAFlippedBit(t *testing.T) {
 	before := contentOf(t, dir)
 	r, code := verifyJSON(t, "--data-dir", dir)
 	require.Equal(t, 2, code)
-	require.Equal(t, []eventlog.Finding{
-		{Code: eventlog.FoundBlock, Session: "a b", Sequence: 18, Detail: r.Problems[0].Detail},
-		{Code: eventlog.FoundGap, Session: "a b", Sequence: 18, Detail: r.Problems[1].Detail},
+	require.Equal(t, []integrity.Finding{
+		{Code: integrity.FoundBlock, Session: "a b", Sequence: 18, Detail: r.Problems[0].Detail},
+		{Code: integrity.FoundGap, Session: "a b", Sequence: 18, Detail: r.Problems[1].Detail},
 	}, r.Problems)
 	require.Contains(t, r.Problems[0].Detail, "message 18 of stream HELIX_LOG_0: the checksum is wrong")
 	require.Equal(t, 2, r.Sessions)
@@ -150,7 +150,7 @@ func TestVerifyFindsAFlippedBitInEveryStream(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, b, 0o640))
 			r, code := verifyJSON(t, "--data-dir", dir)
 			require.Equal(t, 2, code, "%s %d", stream, offset)
-			require.Equal(t, eventlog.FoundBlock, r.Problems[0].Code)
+			require.Equal(t, integrity.FoundBlock, r.Problems[0].Code)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestVerifyGoesOnBesideDamagedSettings(t *testing.T) {
 	r, code := verifyJSON(t, "--data-dir", dir)
 	require.Equal(t, 2, code)
 	require.Contains(t, r.Problems[0].Detail, "settings is wrong")
-	require.Equal(t, eventlog.FoundStore, r.Problems[len(r.Problems)-1].Code)
+	require.Equal(t, integrity.FoundStore, r.Problems[len(r.Problems)-1].Code)
 }
 
 func TestVerifyFindsSavedFoldsOfALostSession(t *testing.T) {
@@ -172,7 +172,7 @@ func TestVerifyFindsSavedFoldsOfALostSession(t *testing.T) {
 	r, code := verifyJSON(t, "--data-dir", dir)
 	require.Equal(t, 2, code)
 	require.Len(t, r.Problems, 1)
-	require.Equal(t, eventlog.FoundEndLost, r.Problems[0].Code)
+	require.Equal(t, integrity.FoundEndLost, r.Problems[0].Code)
 	require.Equal(t, "c", r.Problems[0].Session)
 }
 
@@ -180,7 +180,7 @@ func TestVerifyThatCantRun(t *testing.T) {
 	dir := clitest.Stored(t, func(srv *embed.Server, _ *jetstream.Log) {
 		r, code := verifyJSON(t, "nobody", "--nats", srv.ClientURL())
 		require.Equal(t, 2, code)
-		require.Equal(t, eventlog.FoundSessionMissing, r.Problems[0].Code)
+		require.Equal(t, integrity.FoundSessionMissing, r.Problems[0].Code)
 	})
 	for name, tc := range map[string]struct {
 		args []string

@@ -1,4 +1,4 @@
-package eventlog_test
+package integrity_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -45,13 +46,13 @@ func (w written) records() iter.Seq2[eventlog.Record, error] {
 
 // place is a finding without its words.
 type place struct {
-	code     eventlog.FindingCode
+	code     integrity.Code
 	sequence uint64
 }
 
 func check(t *testing.T, trimmed bool, w written) (found []place) {
 	t.Helper()
-	n, err := eventlog.Check("s", trimmed, w.records(), func(f eventlog.Finding) {
+	n, err := integrity.Check("s", trimmed, w.records(), func(f integrity.Finding) {
 		require.Equal(t, "s", f.Session)
 		require.NotEmpty(t, f.Detail)
 		found = append(found, place{f.Code, f.Sequence})
@@ -89,35 +90,35 @@ func TestCheckFindsWhatMustNotBe(t *testing.T) {
 	}{
 		"a sequence that does not rise": {
 			func(w *written) { w.text("a", 1, 2, 3); (*w)[1].Sequence = 10; (*w)[2].Sequence = 5 },
-			[]place{{eventlog.FoundOrder, 10}, {eventlog.FoundOrder, 5}},
+			[]place{{integrity.FoundOrder, 10}, {integrity.FoundOrder, 5}},
 		},
 		"a record of a superseded writer": {
 			func(w *written) { w.claim("a", 1); w.claim("b", 1); w.text("a", 2); w.text("b", 2); w.text("a", 3) },
-			[]place{{eventlog.FoundFencing, 30}, {eventlog.FoundFencing, 50}},
+			[]place{{integrity.FoundFencing, 30}, {integrity.FoundFencing, 50}},
 		},
 		"a claim of a superseded writer": {
 			func(w *written) { w.claim("a", 1); w.claim("b", 1); w.claim("a", 2); w.text("b", 2) },
-			[]place{{eventlog.FoundFencing, 30}},
+			[]place{{integrity.FoundFencing, 30}},
 		},
 		"a record behind a claim without a writer": {
 			func(w *written) { w.claim("a", 1); w.claim("", 0); w.text("a", 2) },
-			[]place{{eventlog.FoundFencing, 30}},
+			[]place{{integrity.FoundFencing, 30}},
 		},
 		"an append that is there twice": {
 			func(w *written) { w.text("a", 1, 2); w.text("b", 1); w.text("a", 1, 2) },
-			[]place{{eventlog.FoundOrdinal, 40}, {eventlog.FoundOrdinal, 50}},
+			[]place{{integrity.FoundOrdinal, 40}, {integrity.FoundOrdinal, 50}},
 		},
 		"a record that is left out": {
 			func(w *written) { w.text("a", 1, 3, 4) },
-			[]place{{eventlog.FoundOrdinal, 20}},
+			[]place{{integrity.FoundOrdinal, 20}},
 		},
 		"a first record that is left out": {
 			func(w *written) { w.text("a", 2, 3) },
-			[]place{{eventlog.FoundOrdinal, 10}},
+			[]place{{integrity.FoundOrdinal, 10}},
 		},
 		"a writer without ordinals": {
 			func(w *written) { w.text("a", 0, 1) },
-			[]place{{eventlog.FoundOrdinal, 10}},
+			[]place{{integrity.FoundOrdinal, 10}},
 		},
 		"what is no JSON": {
 			func(w *written) {
@@ -125,25 +126,25 @@ func TestCheckFindsWhatMustNotBe(t *testing.T) {
 				w.add("a", 2, logtest.Text("s", "x")).Payload = nil
 				w.add("a", 3, logtest.Fact("s", &fact.StreamResumed{})).Payload = []byte("\x00")
 			},
-			[]place{{eventlog.FoundPayload, 10}, {eventlog.FoundPayload, 20}, {eventlog.FoundPayload, 30}},
+			[]place{{integrity.FoundPayload, 10}, {integrity.FoundPayload, 20}, {integrity.FoundPayload, 30}},
 		},
 		"what can't be decoded": {
 			func(w *written) {
 				w.add("a", 1, logtest.Text("s", "x")).Payload = []byte(`{"type":"text_delta","delta":{}}`)
 				w.add("a", 2, logtest.Text("s", "x")).Payload = []byte(`[]`)
 			},
-			[]place{{eventlog.FoundPayload, 10}, {eventlog.FoundPayload, 20}},
+			[]place{{integrity.FoundPayload, 10}, {integrity.FoundPayload, 20}},
 		},
 		"another type than the envelope's": {
 			func(w *written) { w.add("a", 1, logtest.Text("s", "x")).Type = "thinking" },
-			[]place{{eventlog.FoundPayload, 10}},
+			[]place{{integrity.FoundPayload, 10}},
 		},
 		"a marker that readers can't follow": {
 			func(w *written) {
 				w.add("a", 1, logtest.Fact("s", &eventlog.Truncated{Reason: eventlog.ResyncRollback})).Payload = []byte(
 					`{"type":"truncated","reason":"rollback","ranges":[{"agentId":"s","from":1,"to":2,"scope":"newer"}],"atSequence":5}`)
 			},
-			[]place{{eventlog.FoundMarker, 10}},
+			[]place{{integrity.FoundMarker, 10}},
 		},
 		"what only a newer version knows, once of each": {
 			func(w *written) {
@@ -156,7 +157,7 @@ func TestCheckFindsWhatMustNotBe(t *testing.T) {
 					r.Kind, r.Payload = "", []byte("anything")
 				}
 			},
-			[]place{{eventlog.FoundUnknownType, 10}, {eventlog.FoundUnknownType, 20}, {eventlog.FoundUnknownKind, 30}},
+			[]place{{integrity.FoundUnknownType, 10}, {integrity.FoundUnknownType, 20}, {integrity.FoundUnknownKind, 30}},
 		},
 	} {
 		var w written
@@ -176,14 +177,14 @@ func TestCheckTellsOnlyFewUnknownTypes(t *testing.T) {
 
 func TestCheckEndsWithTheReadersError(t *testing.T) {
 	broken := errors.New("broken")
-	n, err := eventlog.Check("s", false, func(yield func(eventlog.Record, error) bool) {
+	n, err := integrity.Check("s", false, func(yield func(eventlog.Record, error) bool) {
 		_ = yield(eventlog.Record{Sequence: 1, Entry: logtest.Text("s", "x")}, nil) && yield(eventlog.Record{}, broken)
-	}, func(f eventlog.Finding) { t.Errorf("found %v", f) })
+	}, func(f integrity.Finding) { t.Errorf("found %v", f) })
 	require.ErrorIs(t, err, broken)
 	require.Equal(t, 1, n)
 }
 
 func TestNotesAreNoProblems(t *testing.T) {
-	require.True(t, eventlog.FoundUnknownType.IsNote())
-	require.False(t, eventlog.FoundGap.IsNote())
+	require.True(t, integrity.FoundUnknownType.IsNote())
+	require.False(t, integrity.FoundGap.IsNote())
 }
