@@ -25,7 +25,7 @@ type Options struct {
 // Flags adds the options to the program's flags; short says what -short does.
 func (o *Options) Flags(short string) {
 	flag.BoolVar(&o.Short, "short", false, short)
-	flag.StringVar(&o.Helixd, "helixd", "", "the command to run; it is built if empty")
+	flag.StringVar(&o.Helixd, "helixd", os.Getenv("HELIXD"), "the command to run, by default $HELIXD; it is built if empty")
 	flag.StringVar(&o.Dir, "dir", "", "where the data goes; the system's temporary folder if empty")
 	flag.BoolVar(&o.Keep, "keep", false, "keep data and logs though all is well")
 }

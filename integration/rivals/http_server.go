@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,9 +66,9 @@ func newHTTPClient(connections int) *http.Client {
 	}}
 }
 
-// newHelixd builds helixd, once, and starts it on a fresh folder.
+// newHelixd builds helixd, once, unless HELIXD is its path, and starts it on a fresh folder.
 func (b *bench) newHelixd(ctx context.Context) (*httpServer, error) {
-	path := filepath.Join(b.dir, "helixd")
+	path := cmp.Or(os.Getenv("HELIXD"), filepath.Join(b.dir, "helixd"))
 	if _, err := os.Stat(path); err != nil {
 		build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/helixd")
 		build.Dir = filepath.Join("..", "..")
