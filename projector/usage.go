@@ -63,10 +63,10 @@ func (s *Session) use(run string, add func(*Totals)) {
 
 func (t *Totals) modelTurn(f *fact.ModelTurn) {
 	t.ModelCalls++
-	t.Tokens = plus(t.Tokens, f.Usage)
+	t.Tokens = t.Tokens.Plus(f.Usage)
 	m := t.Models[modelOf(f)]
 	m.Calls++
-	m.Tokens = plus(m.Tokens, f.Usage)
+	m.Tokens = m.Tokens.Plus(f.Usage)
 	t.Models = with(t.Models, modelOf(f), m)
 }
 
@@ -100,12 +100,12 @@ func (t *Totals) add(typ, name string, more Amount) {
 
 // Plus adds other sums to t, which must not share maps with them.
 func (t *Totals) Plus(o Totals) {
-	t.Tokens = plus(t.Tokens, o.Tokens)
+	t.Tokens = t.Tokens.Plus(o.Tokens)
 	t.ModelCalls += o.ModelCalls
 	t.ToolStats = t.ToolStats.plus(o.ToolStats)
 	for name, m := range o.Models {
 		mine := t.Models[name]
-		put(&t.Models, name, ModelUsage{Calls: mine.Calls + m.Calls, Tokens: plus(mine.Tokens, m.Tokens)})
+		put(&t.Models, name, ModelUsage{Calls: mine.Calls + m.Calls, Tokens: mine.Tokens.Plus(m.Tokens)})
 	}
 	for name, stats := range o.Tools {
 		put(&t.Tools, name, t.Tools[name].plus(stats))
@@ -128,13 +128,6 @@ func (a Amount) plus(o Amount) Amount {
 		sum = a.Sum
 	}
 	return Amount{Count: a.Count + o.Count, Sum: sum}
-}
-
-func plus(a, b fact.TokenUsage) fact.TokenUsage {
-	return fact.TokenUsage{
-		Prompt: a.Prompt + b.Prompt, Completion: a.Completion + b.Completion, Reasoning: a.Reasoning + b.Reasoning,
-		Cached: a.Cached + b.Cached, CacheWrite: a.CacheWrite + b.CacheWrite, Total: a.Total + b.Total,
-	}
 }
 
 // with returns a copy of m with a value; clones of the state may share m.

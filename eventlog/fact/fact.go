@@ -239,6 +239,14 @@ type TokenUsage struct {
 	Total      int64 `json:"total"`
 }
 
+// Plus returns the sum of both.
+func (u TokenUsage) Plus(v TokenUsage) TokenUsage {
+	return TokenUsage{
+		Prompt: u.Prompt + v.Prompt, Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning,
+		Cached: u.Cached + v.Cached, CacheWrite: u.CacheWrite + v.CacheWrite, Total: u.Total + v.Total,
+	}
+}
+
 // RunMode says how a run begins.
 type RunMode string
 

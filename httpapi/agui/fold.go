@@ -210,11 +210,7 @@ func (f *folder) said(m *projector.Message) {
 func (f *folder) use(what *fact.ModelTurn) {
 	for _, u := range f.usage {
 		if u.model == what.Model {
-			u.Prompt += what.Usage.Prompt
-			u.Completion += what.Usage.Completion
-			u.Reasoning += what.Usage.Reasoning
-			u.Cached += what.Usage.Cached
-			u.CacheWrite += what.Usage.CacheWrite
+			u.TokenUsage = u.Plus(what.Usage)
 			return
 		}
 	}

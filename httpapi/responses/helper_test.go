@@ -96,7 +96,7 @@ func (g *rig) brain(name string) agentloop.Agent {
 		Model: modelFunc(func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 			last := req.Messages[len(req.Messages)-1]
 			say := func(text string) error { return emit(model.TextDelta{Text: text}) }
-			done := model.Answer{Model: "m-1", StopReason: fact.StopEndTurn, Usage: fact.TokenUsage{Prompt: 10, Completion: 5, Reasoning: 2, Cached: 4, Total: 15}}
+			done := model.Answer{Model: "m-1", StopReason: fact.StopEndTurn, Usage: fact.TokenUsage{Prompt: 10, Completion: 5, Reasoning: 2, Cached: 4, CacheWrite: 3, Total: 15}}
 			if last.Role == model.RoleTool {
 				return done, say("It is " + last.Content + ".")
 			}

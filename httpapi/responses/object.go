@@ -42,10 +42,7 @@ type usage struct {
 
 func (u *usage) add(t fact.TokenUsage) {
 	u.calls++
-	u.Prompt += t.Prompt
-	u.Completion += t.Completion
-	u.Reasoning += t.Reasoning
-	u.Cached += t.Cached
+	u.TokenUsage = u.Plus(t)
 }
 
 func (u usage) show() any {

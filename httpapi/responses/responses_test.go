@@ -39,7 +39,7 @@ func TestAResponse(t *testing.T) {
 	require.Equal(t, "Hello there.", textOf(made))
 	require.Equal(t, "They greet. I too.", itemOf(made, "reasoning")["summary"].([]any)[0].(object)["text"])
 	require.Equal(t, object{
-		"input_tokens": 10.0, "input_tokens_details": object{"cached_tokens": 4.0, "cache_write_tokens": 0.0}, "output_tokens": 5.0,
+		"input_tokens": 10.0, "input_tokens_details": object{"cached_tokens": 4.0, "cache_write_tokens": 3.0}, "output_tokens": 5.0,
 		"output_tokens_details": object{"reasoning_tokens": 2.0}, "total_tokens": 15.0,
 	}, made["usage"])
 	id := made["id"].(string)

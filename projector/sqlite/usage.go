@@ -104,13 +104,7 @@ func (s *usageSum) add(c usageRow, prices map[string]readmodel.Price) {
 	s.ModelCalls += c.used.ModelCalls
 	s.ToolCalls += c.used.ToolCalls
 	s.FailedToolCalls += c.used.FailedToolCalls
-	t, u := &s.Tokens, c.used.Tokens
-	t.Prompt += u.Prompt
-	t.Completion += u.Completion
-	t.Reasoning += u.Reasoning
-	t.Cached += u.Cached
-	t.CacheWrite += u.CacheWrite
-	t.Total += u.Total
+	s.Tokens = s.Tokens.Plus(c.used.Tokens)
 	if c.model == "" {
 		return
 	}
@@ -118,7 +112,7 @@ func (s *usageSum) add(c usageRow, prices map[string]readmodel.Price) {
 	if !ok {
 		s.unpriced[c.model] = true
 	}
-	s.CostUSD += price.Cost(u)
+	s.CostUSD += price.Cost(c.used.Tokens)
 }
 
 func (s *usageSum) done() readmodel.UsageRow {
