@@ -98,10 +98,8 @@ func (d *disk) look(ctx context.Context) {
 }
 
 func (d *disk) say(level slog.Level, text string, free uint64, more ...slog.Attr) {
-	if log := d.s.opts.Logger; log != nil {
-		attrs := append([]slog.Attr{slog.Uint64("free", free), slog.Int64("minFree", d.s.opts.MinFree)}, more...)
-		log.LogAttrs(context.Background(), level, text, attrs...)
-	}
+	attrs := append([]slog.Attr{slog.Uint64("free", free), slog.Int64("minFree", d.s.opts.MinFree)}, more...)
+	d.s.opts.Logger.LogAttrs(context.Background(), level, text, attrs...)
 }
 
 // Refuses returns why the server should store nothing now; empty: it may. Work that

@@ -59,9 +59,7 @@ func (l *logger) write(level slog.Level, format string, v ...any) {
 	if level >= slog.LevelError {
 		l.keep(msg)
 	}
-	if l.log != nil {
-		l.log.Log(context.Background(), level, msg, slog.String("component", "nats-server"))
-	}
+	l.log.Log(context.Background(), level, msg, slog.String("component", "nats-server"))
 }
 
 // keep takes an error for the last one, unless the start has failed: later errors are
@@ -97,7 +95,7 @@ func (l *logger) Warnf(format string, v ...any) {
 // the NATS client would print it. A slow consumer is no concern: followers
 // read again what was dropped.
 func (l *logger) clientError(_ *nats.Conn, sub *nats.Subscription, err error) {
-	if l.log == nil || errors.Is(err, nats.ErrSlowConsumer) {
+	if errors.Is(err, nats.ErrSlowConsumer) {
 		return
 	}
 	subject := ""

@@ -137,6 +137,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
 	o.maxUnread = cmp.Or(o.maxUnread, maxUnread)
 	o.removeAsk = cmp.Or(o.removeAsk, removeAsk)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Cluster != nil {
 		c := *o.Cluster
 		c.Name = cmp.Or(c.Name, DefaultCluster)

@@ -65,9 +65,6 @@ func (i *instance) elected(ctx context.Context) error {
 }
 
 func (i *instance) waiting() {
-	if i.opts.Logger == nil {
-		return
-	}
 	i.opts.Logger.Warn("waiting for most servers of the NATS cluster", slog.String("server", i.opts.Name),
 		slog.Any("connected", i.peers()), slog.Any("routes", i.opts.Cluster.Routes))
 }

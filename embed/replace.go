@@ -155,7 +155,7 @@ func (r *removal) remove(ctx context.Context) (removed bool, err error) {
 
 // wait waits before the next try, and says from time to time why there is one.
 func (r *removal) wait(ctx context.Context, why error) error {
-	if r.log != nil && time.Since(r.noticed) >= removeNotice {
+	if time.Since(r.noticed) >= removeNotice {
 		r.noticed = time.Now()
 		r.log.Warn("waiting to remove a server from the NATS cluster", slog.String("server", r.name), slog.Any("error", why))
 	}

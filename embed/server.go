@@ -52,7 +52,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
 	}
-	s := &Server{unlock: unlock, staging: newStaging(o.DataDir), fsync: (*os.File).Sync}
+	s := &Server{opts: Options{Logger: o.Logger}, unlock: unlock, staging: newStaging(o.DataDir), fsync: (*os.File).Sync}
 	if err := s.begin(ctx, o); err != nil {
 		s.Stop()
 		return nil, err
@@ -60,7 +60,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	s.grouped = o.groupSync()
 	if s.grouped && o.SyncInterval == 0 {
 		s.group = newGroupSync(o.DataDir)
-	} else if why := o.ungrouped(); o.Logger != nil && o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil && why != "" {
+	} else if why := o.ungrouped(); o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil && why != "" {
 		o.Logger.Info("the embedded server syncs each message by itself, which is slower than one sync for many", slog.String("reason", why))
 	}
 	if o.MinFree > 0 {
@@ -253,18 +253,18 @@ func (s *Server) Stop() {
 			i.end()
 		}
 		if s.group == nil && s.opts.SyncInterval > 0 { // nats-server does not sync when it stops
-			if err := s.SyncAll(context.Background()); err != nil && s.opts.Logger != nil {
+			if err := s.SyncAll(context.Background()); err != nil {
 				s.opts.Logger.Error("the last messages may not be on the disk", slog.Any("error", err))
 			}
 		}
 		if s.group != nil {
 			// Messages for which no caller has waited: with a sync of each message they would be there.
-			if err := s.group.wait(context.Background()); err != nil && s.opts.Logger != nil {
+			if err := s.group.wait(context.Background()); err != nil {
 				s.opts.Logger.Error("the last messages may not be on the disk", slog.Any("error", err))
 			}
 			s.group.stop()
 		}
-		if err := s.staging.end(); err != nil && s.opts.Logger != nil {
+		if err := s.staging.end(); err != nil {
 			s.opts.Logger.Warn("the folder for batches in memory can't be removed", slog.Any("error", err))
 		}
 		s.unlock()

@@ -168,9 +168,7 @@ func (s *Server) Stage(streams ...string) error {
 	}
 	err := s.staging.stage(streams)
 	if errors.Is(err, errNoMemory) {
-		if s.opts.Logger != nil {
-			s.opts.Logger.Info("appends of several records take some milliseconds more than they could", slog.String("reason", err.Error()))
-		}
+		s.opts.Logger.Info("appends of several records take some milliseconds more than they could", slog.String("reason", err.Error()))
 		return nil
 	}
 	if err != nil {
@@ -224,10 +222,8 @@ func (s *Server) removeCutBatches(ctx context.Context) error {
 		}
 		if n > 0 {
 			cut = append(cut, name)
-			if s.opts.Logger != nil {
-				s.opts.Logger.Warn("removed the beginning of a batch that the power loss has cut off; it was not acknowledged",
-					slog.String("stream", name), slog.Int("messages", n))
-			}
+			s.opts.Logger.Warn("removed the beginning of a batch that the power loss has cut off; it was not acknowledged",
+				slog.String("stream", name), slog.Int("messages", n))
 		}
 	}
 	if len(cut) == 0 {

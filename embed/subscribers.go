@@ -72,7 +72,7 @@ type gatekeeper struct {
 	users     []*server.User                  // by name and password, which is no hash
 	anonymous string                          // the user without credentials; empty: none
 	revoked   func(subject, name string) bool // nil: no right is
-	log       *slog.Logger                    // nil: none
+	log       *slog.Logger
 
 	mu          sync.Mutex
 	subscribers map[uint64]connection // by the client's id; some have left

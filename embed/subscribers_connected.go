@@ -92,7 +92,7 @@ func (g *gatekeeper) room(r right, most int, whose string, now time.Time, kind f
 
 // logRefused logs once for each subject why a client is refused.
 func (g *gatekeeper) logRefused(subject, why string) {
-	if g.log == nil || g.refused[subject] {
+	if g.refused[subject] {
 		return
 	}
 	if len(g.refused) >= maxRefused {

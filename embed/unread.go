@@ -52,8 +52,6 @@ func (i *instance) dropSlow() {
 		}
 		unread -= c.Pending
 		_ = i.srv.DisconnectClientByID(c.Cid) // an error: it has left
-		if i.opts.Logger != nil {
-			i.opts.Logger.Warn("NATS client ended: it reads too slowly", "address", c.IP, "unread", c.Pending)
-		}
+		i.opts.Logger.Warn("NATS client ended: it reads too slowly", "address", c.IP, "unread", c.Pending)
 	}
 }

@@ -43,14 +43,6 @@ func (m *Metrics) folded(began time.Time, records int) {
 	m.records.Add(float64(records))
 }
 
-func (m *Metrics) load() {
-	m.loaded.Inc()
-}
-
-func (m *Metrics) save() {
-	m.saved.Inc()
-}
-
 func (m *Metrics) fail(what string) {
 	m.failures.WithLabelValues(what).Inc()
 }

@@ -291,7 +291,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	}
 	s.opts.Metrics.folded(began, records)
 	if first > 0 {
-		s.opts.Metrics.load()
+		s.opts.Metrics.loaded.Inc()
 	}
 	head := f.state.Head
 	if head > f.known {
@@ -336,7 +336,7 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 	}
 	switch {
 	case err == nil:
-		s.opts.Metrics.save()
+		s.opts.Metrics.saved.Inc()
 	case !left(ctx):
 		s.opts.Metrics.fail("save")
 		s.opts.Logger.WarnContext(ctx, "fold not saved", eventlog.LogSession, session, "error", err)

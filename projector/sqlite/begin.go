@@ -151,10 +151,7 @@ func (p *projection) compare(ctx context.Context) error {
 // meta returns "" for a key that is not there.
 func (p *projection) meta(key string) (value string, err error) {
 	err = p.row("SELECT value FROM meta WHERE key = ?", []any{key}, &value)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return value, err
+	return value, ignoreNoRows(err)
 }
 
 func (p *projection) setMeta(key, value string) error {

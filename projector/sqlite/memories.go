@@ -47,10 +47,7 @@ func parsed(text sql.NullString, into any) error {
 // scopeNumber returns 0 for a scope without memories.
 func scopeNumber(ctx context.Context, tx *sql.Tx, scope eventlog.MemoryScope) (id int64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT id FROM scopes WHERE log = ?", scope.LogID()).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return id, err
+	return id, ignoreNoRows(err)
 }
 
 // Memory implements readmodel.Memories.

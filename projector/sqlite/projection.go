@@ -336,10 +336,7 @@ func (p *projection) headOf(root string) (head uint64, err error) {
 	}
 	var at int64
 	err = p.row("SELECT head FROM trees WHERE root = ?", []any{root}, &at)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return uint64(at), err
+	return uint64(at), ignoreNoRows(err)
 }
 
 // digest distinguishes a record from another one with the same sequence.

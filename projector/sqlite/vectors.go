@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"math"
 	"sort"
 	"time"
@@ -98,11 +97,8 @@ func (c *vectorCache) each(ctx context.Context, tx *sql.Tx, of space, f func(emb
 	var last, removed int64
 	err := tx.QueryRowContext(ctx, `SELECT removed, coalesce((SELECT max(id) FROM vectors WHERE scope = m.scope AND model = m.model), 0)
 		FROM models m WHERE scope = ? AND model = ?`, of.scope, of.model).Scan(&removed, &last)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreNoRows(err)
 	}
 	var kept []embedding
 	err = c.sets.Use(ctx, of, func(s *vectorSet) (int, error) {

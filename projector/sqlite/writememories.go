@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -183,11 +182,8 @@ func optional(v any, there bool) (text sql.NullString, err error) {
 func (p *projection) embedMemory(s *scope, f *fact.MemoryEmbedded) error {
 	var memory int64
 	err := p.row("SELECT id FROM memories WHERE scope = ? AND memory = ?", []any{s.id, f.MemoryID}, &memory)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreNoRows(err)
 	}
 	if err := p.deleteVectors(s, "memory = ? AND model = ?", memory, f.Model); err != nil {
 		return err
@@ -219,11 +215,8 @@ func (p *projection) forgetMemory(s *scope, memory string) error {
 	var terms string
 	err := p.row("SELECT m.id, t.terms FROM memories m JOIN memory_terms t ON t.rowid = m.id WHERE m.scope = ? AND m.memory = ?",
 		[]any{s.id, memory}, &id, &terms)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreNoRows(err)
 	}
 	if err := p.deleteVectors(s, "memory = ?", id); err != nil {
 		return err

@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"database/sql"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -85,11 +83,8 @@ func (p *projection) deleteScope(log string) error {
 	delete(p.scopes, log)
 	var id int64
 	err := p.row("SELECT id FROM scopes WHERE log = ?", []any{log}, &id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreNoRows(err)
 	}
 	p.forgot = append(p.forgot, id)
 	p.leavings = true

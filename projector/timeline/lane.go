@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -49,20 +50,9 @@ func (t *Timeline) lane(id string) *lane {
 
 // within returns the points with from <= sequence <= to.
 func (l *lane) within(from, to uint64) []point {
-	bySeq := func(p point, seq uint64) int {
-		switch {
-		case p.seq < seq:
-			return -1
-		case p.seq > seq:
-			return 1
-		}
-		return 0
-	}
+	bySeq := func(p point, seq uint64) int { return cmp.Compare(p.seq, seq) }
 	i, _ := slices.BinarySearchFunc(l.points, from, bySeq)
-	j, there := slices.BinarySearchFunc(l.points, to, bySeq)
-	if there {
-		j++
-	}
+	j, _ := slices.BinarySearchFunc(l.points, to+1, bySeq) // to is not the largest number
 	if i >= j {
 		return nil
 	}

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -117,7 +116,9 @@ func (x *exam) servers(ctx context.Context) error {
 	versions := map[string]string{}
 	if !x.denied[streams.PeersSubject] {
 		var err error
-		if versions, err = x.askServers(ctx, wanted); err != nil {
+		asked := x.opts.Now()
+		versions, err = streams.AskPeers(ctx, x.nc, wanted, func(p streams.Peer) { x.readClock(p.Name, p.Time, asked, x.opts.Now()) })
+		if err != nil {
 			return err
 		}
 	}
@@ -145,41 +146,4 @@ func (x *exam) servers(ctx context.Context) error {
 		x.OK(CheckVersions, "%s (%s or later is needed)", listing(good), link.LeastServer)
 	}
 	return nil
-}
-
-// askServers returns the versions of those of the servers that answer in time, and
-// records their clocks.
-func (x *exam) askServers(ctx context.Context, wanted map[string]bool) (map[string]string, error) {
-	sub, err := x.nc.SubscribeSync(x.nc.NewInbox())
-	if err != nil {
-		return nil, fmt.Errorf("jetstream: ask the servers: %w", err)
-	}
-	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
-	asked := x.opts.Now()
-	if err := x.nc.PublishRequest(streams.PeersSubject, sub.Subject, []byte(`{"include_unused":true}`)); err != nil {
-		return nil, fmt.Errorf("jetstream: ask the servers: %w", err)
-	}
-	try, cancel := context.WithTimeout(ctx, streams.PeersTimeout)
-	defer cancel()
-	versions := map[string]string{}
-	for len(versions) < len(wanted) {
-		m, err := sub.NextMsgWithContext(try)
-		if err != nil { // also without responders
-			return versions, context.Cause(ctx)
-		}
-		came := x.opts.Now()
-		var answer struct {
-			Server struct {
-				Name    string    `json:"name"`
-				Version string    `json:"ver"`
-				Time    time.Time `json:"time"`
-			} `json:"server"`
-		}
-		if json.Unmarshal(m.Data, &answer) != nil || !wanted[answer.Server.Name] {
-			continue
-		}
-		versions[answer.Server.Name] = answer.Server.Version
-		x.readClock(answer.Server.Name, answer.Server.Time, asked, came)
-	}
-	return versions, nil
 }

@@ -90,16 +90,9 @@ func (l *Maintenance) FindErasures(ctx context.Context) error {
 
 // findErasure marks a session that has a tombstone.
 func (l *Maintenance) findErasure(ctx context.Context, session string) (e *store.Erasing, err error) {
-	stream, subject, err := l.Place(session)
-	if err != nil {
-		return nil, err
-	}
-	tombstone, err := l.LastMessage(ctx, stream, subject)
-	if errors.Is(err, link.ErrNoMessage) || err == nil && !wire.IsErased(tombstone.Header) {
-		return nil, nil
-	}
+	tombstone, err := l.TombstoneOf(ctx, session)
 	if err == nil {
-		e, err = l.beginAt(ctx, session, tombstone.Sequence)
+		e, err = l.beginAt(ctx, session, tombstone)
 	}
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return nil, nil

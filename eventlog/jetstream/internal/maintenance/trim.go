@@ -74,13 +74,9 @@ func (l *Maintenance) raiseFloor(ctx context.Context, session string, t trimming
 	if err != nil {
 		return err
 	}
-	stream, subject, err := l.Place(session)
-	if err != nil {
-		return err
-	}
-	tombstone, err := l.LastMessage(ctx, stream, subject)
+	_, err = l.TombstoneOf(ctx, session)
 	switch {
-	case errors.Is(err, link.ErrNoMessage), err == nil && !wire.IsErased(tombstone.Header):
+	case errors.Is(err, eventlog.ErrSessionNotFound):
 		if _, err = l.MessageAt(ctx, layout.SegmentStream(p), t.last); !errors.Is(err, link.ErrNoMessage) {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
@@ -37,7 +38,7 @@ func (l *Set) checkPeers(ctx context.Context, streams []*natsjs.StreamInfo) erro
 	if len(peers) == 0 {
 		return nil
 	}
-	versions, err := l.askVersions(ctx, peers)
+	versions, err := AskPeers(ctx, l.Conn, peers, func(Peer) {})
 	if err != nil {
 		return err
 	}
@@ -49,16 +50,22 @@ func (l *Set) checkPeers(ctx context.Context, streams []*natsjs.StreamInfo) erro
 	return nil
 }
 
-// askVersions returns the versions of those servers that answer in time.
-func (l *Set) askVersions(ctx context.Context, servers map[string]bool) (map[string]string, error) {
-	inbox := l.Conn.NewInbox()
-	sub, err := l.Conn.SubscribeSync(inbox)
+// Peer is what a server says of itself.
+type Peer struct {
+	Name    string    `json:"name"`
+	Version string    `json:"ver"`
+	Time    time.Time `json:"time"`
+}
+
+// AskPeers calls answered with the answer of each of the servers that answers in time, and returns their versions.
+func AskPeers(ctx context.Context, nc *nats.Conn, servers map[string]bool, answered func(Peer)) (map[string]string, error) {
+	sub, err := nc.SubscribeSync(nc.NewInbox())
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: ask the servers' versions: %w", err)
+		return nil, fmt.Errorf("jetstream: ask the servers: %w", err)
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
-	if err := l.Conn.PublishRequest(PeersSubject, inbox, []byte(`{"include_unused":true}`)); err != nil {
-		return nil, fmt.Errorf("jetstream: ask the servers' versions: %w", err)
+	if err := nc.PublishRequest(PeersSubject, sub.Subject, []byte(`{"include_unused":true}`)); err != nil {
+		return nil, fmt.Errorf("jetstream: ask the servers: %w", err)
 	}
 	try, cancel := context.WithTimeout(ctx, PeersTimeout)
 	defer cancel()
@@ -69,13 +76,11 @@ func (l *Set) askVersions(ctx context.Context, servers map[string]bool) (map[str
 			return versions, context.Cause(ctx)
 		}
 		var answer struct {
-			Server struct {
-				Name    string `json:"name"`
-				Version string `json:"ver"`
-			} `json:"server"`
+			Server Peer `json:"server"`
 		}
 		if json.Unmarshal(m.Data, &answer) == nil && servers[answer.Server.Name] {
 			versions[answer.Server.Name] = answer.Server.Version
+			answered(answer.Server)
 		}
 	}
 	return versions, nil

@@ -17,32 +17,20 @@ import (
 // sends a message about once a second.
 const silence = 5 * time.Second
 
-// leaderInfo is what a stream's leader reports.
+// leaderInfo is what a stream's leader reports. A server without a cluster reports none.
 type leaderInfo struct {
 	link.Refusal
-	Config  natsjs.StreamConfig `json:"config"`
-	At      time.Time           `json:"ts"`
-	Cluster struct {
-		Leader   string    `json:"leader"`
-		Since    time.Time `json:"leader_since"`
-		Replicas []replica `json:"replicas"`
-	} `json:"cluster"`
-}
-
-type replica struct {
-	Name    string        `json:"name"`
-	Offline bool          `json:"offline"`
-	Active  time.Duration `json:"active"` // how long ago; 0: the leader has not heard from it
-	Lag     uint64        `json:"lag"`
+	natsjs.StreamInfo
 }
 
 // unheard reports whether the leader has not heard from r, though it has led for long enough.
-func (i *leaderInfo) unheard(r replica) bool {
-	return r.Active == 0 && !i.Cluster.Since.IsZero() && i.At.Sub(i.Cluster.Since) > silence
+func (i *leaderInfo) unheard(r *natsjs.PeerInfo) bool {
+	since := i.Cluster.LeaderSince
+	return r.Active == 0 && since != nil && i.TimeStamp.Sub(*since) > silence
 }
 
 func (l *Set) leaderInfo(ctx context.Context, partition int) (*leaderInfo, error) {
-	var info leaderInfo
+	info := leaderInfo{StreamInfo: natsjs.StreamInfo{Cluster: &natsjs.ClusterInfo{}}}
 	return &info, l.AskLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(partition), struct{}{}, &info)
 }
 
@@ -58,8 +46,8 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 		if err != nil {
 			return eventlog.Replicas{}, err
 		}
-		if half := time.Since(asked) / 2; !info.At.IsZero() { // the delay may have been in one direction only
-			apart := info.At.Sub(asked.Add(half)).Abs() - half
+		if half := time.Since(asked) / 2; !info.TimeStamp.IsZero() { // the delay may have been in one direction only
+			apart := info.TimeStamp.Sub(asked.Add(half)).Abs() - half
 			all.Skew = max(all.Skew, apart.Milliseconds())
 		}
 		// A server whose message arrives while the leader answers is reported as if the leader
@@ -73,11 +61,9 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 			}
 		}
 		wanted := 1 + len(info.Cluster.Replicas)
-		now := &natsjs.StreamInfo{Config: info.Config, Cluster: &natsjs.ClusterInfo{Leader: info.Cluster.Leader}}
-		found = append(found, now)
+		found = append(found, &info.StreamInfo)
 		present := wanted
 		for _, r := range info.Cluster.Replicas {
-			now.Cluster.Replicas = append(now.Cluster.Replicas, &natsjs.PeerInfo{Name: r.Name})
 			if r.Offline || r.Active > silence || info.unheard(r) {
 				missing[r.Name] = true
 				present--

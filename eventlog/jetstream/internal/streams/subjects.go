@@ -44,15 +44,9 @@ func (l *Set) SubjectsOf(ctx context.Context, stream, filter string) (map[string
 
 // LastOf returns a stream's last sequence.
 func (l *Set) LastOf(ctx context.Context, stream string) (uint64, error) {
-	var s natsjs.Stream
-	err := link.Settle(ctx, l.Conn, func(ctx context.Context) error {
-		return l.Step(ctx, "end", func(ctx context.Context) (err error) {
-			s, err = l.JS.Stream(ctx, stream)
-			return err
-		})
-	})
+	s, err := l.FindStream(ctx, stream)
 	if err != nil {
-		return 0, fmt.Errorf("jetstream: stream %s: %w", stream, err)
+		return 0, err
 	}
 	return s.CachedInfo().State.LastSeq, nil
 }

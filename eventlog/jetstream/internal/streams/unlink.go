@@ -93,9 +93,6 @@ func (l *Set) purgeSubject(ctx context.Context, stream, subject string, upTo uin
 // such block, not for those of all erasures in progress.
 func (l *Set) Overwrite(ctx context.Context, stream string, seq uint64) error {
 	if l.Opts.Hook != nil { // which lets one request at a time proceed
-		if l.Scrubs(stream) {
-			return l.Remove(ctx, stream, seq)
-		}
 		return l.SecureDelete(ctx, stream, seq)
 	}
 	select {
@@ -105,14 +102,12 @@ func (l *Set) Overwrite(ctx context.Context, stream string, seq uint64) error {
 	}
 	defer func() { <-l.erasing }()
 	began := time.Now()
-	if l.Scrubs(stream) {
-		err := l.Remove(ctx, stream, seq)
+	err := l.SecureDelete(ctx, stream, seq)
+	switch {
+	case l.Scrubs(stream):
 		l.Yield(ctx, began)
-		return err
+	case err == nil:
+		_ = eventlog.Sleep(ctx, min(time.Since(began), longestPause)) // the next call returns the error
 	}
-	if err := l.SecureDelete(ctx, stream, seq); err != nil {
-		return err
-	}
-	_ = eventlog.Sleep(ctx, min(time.Since(began), longestPause)) // the next call returns the error
-	return nil
+	return err
 }
