@@ -293,7 +293,7 @@ export async function isAccessible({ browser, demo }) {
       for (const scheme of ['light', 'dark']) {
         await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: 'reduce' }]);
         await shoot(page, `lab-${name}-${width}-${scheme}`);
-        for (const v of await violations(page)) wrong.push(`${name}, ${width}, ${scheme}: ${v}`);
+        for (const v of await violations(page, scheme)) wrong.push(`${name}, ${width}, ${scheme}: ${v}`);
         assert.deepEqual(await overflows(page), [], `${name} ${width}`);
         assert.ok(await page.$eval('#lab', (e) => e.scrollWidth <= e.clientWidth + 1), `${name} fits into ${width} px`);
       }

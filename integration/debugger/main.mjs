@@ -1,4 +1,4 @@
-// The debugger's page in a real browser: each scenario has its own pages.
+// The debugger's page in a real browser: each scenario has its own pages, without storage of others.
 import { launch } from './browser.mjs';
 import { Daemon } from './daemon.mjs';
 import * as failures from './failures.mjs';
@@ -20,15 +20,17 @@ const only = process.env.DEBUGGER_ONLY;
 const world = { demo: new Daemon(demo), secured };
 
 let failed = 0;
+let browser; // a scenario that fails gets no other one into trouble: the next has a new browser
 for (const [file, scenarios] of Object.entries({ moments, failures, list, waiting, travel, live, tokens, hostile, states, large, lab, labedges, layout })) {
   for (const [name, run] of Object.entries(scenarios)) {
     const title = `${file}: ${name.replace(/[A-Z]/g, (c) => ` ${c.toLowerCase()}`)}`;
     if (only && !new RegExp(only).test(title)) continue;
-    const browser = await launch(); // one that has crashed takes no other scenario with it
+    browser ??= await launch();
     const began = Date.now();
     try {
       await run({ ...world, browser, log: (line) => console.log(`      ${line}`) });
       console.log(`  ok  ${title} (${Date.now() - began} ms)`);
+      for (const context of browser.browserContexts()) if (context !== browser.defaultBrowserContext()) await context.close();
     } catch (err) {
       failed++;
       console.log(`FAIL  ${title}: ${err.stack}`);
@@ -38,8 +40,9 @@ for (const [file, scenarios] of Object.entries({ moments, failures, list, waitin
           if (process.env.DEBUGGER_PICTURES && page.problems) await page.screenshot({ path: `${process.env.DEBUGGER_PICTURES}/failed-${file}-${name}.png` }).catch(() => {});
         }
       }
+      await browser.close();
+      browser = undefined;
     }
-    await browser.close();
   }
 }
 process.exit(failed ? 1 : 0); // nothing else is to come

@@ -85,7 +85,7 @@ export async function isAccessible({ browser, demo, secured, log }) {
       await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: 'reduce' }]);
       await drawn(page);
       await shoot(page, `axe-${name}-${scheme}`);
-      for (const v of await violations(page)) wrong.push(`${name}, ${scheme}: ${v}`);
+      for (const v of await violations(page, scheme)) wrong.push(`${name}, ${scheme}: ${v}`);
     }
     await close(page);
   }
