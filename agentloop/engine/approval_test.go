@@ -58,7 +58,7 @@ func TestApprovalOfARemoteAgent(t *testing.T) {
 			require.Equal(t, agentloop.CodeApprovalDenied, state.Messages[2].ErrorCode)
 		}
 		waits := 0
-		for use, err := range here.loop.UsageEntries(t.Context(), "s") {
+		for use, err := range projector.UsageEntries(here.log.Read(t.Context(), "s", 0, 0)) {
 			require.NoError(t, err)
 			if use.SourceType == fact.ClientToolWait {
 				waits++

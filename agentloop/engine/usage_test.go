@@ -124,8 +124,7 @@ func TestUsageOfATree(t *testing.T) {
 	_, err = second.Result(ctx)
 	require.NoError(t, err)
 
-	sum, err := second.UsageRollup(ctx)
-	require.NoError(t, err)
+	sum := stateOf(t, log, "s").RollUp("s")
 	require.EqualValues(t, 3333, sum.Tokens.Total)
 	require.EqualValues(t, 1111, sum.Tokens.Prompt)
 	require.Equal(t, 4, sum.ModelCalls, "the attempt that failed has no usage")
@@ -148,31 +147,29 @@ func TestUsageOfATree(t *testing.T) {
 	require.Equal(t, "helper", sum.SubAgents[0].AgentType)
 	require.EqualValues(t, 3000, sum.SubAgents[0].Tokens.Total)
 
-	sumsOfEntries(t, g.loop, sum)
+	sumsOfEntries(t, log, sum)
 
 	// What was used was used; who starts again starts at zero.
 	page, _, err := g.loop.TimeTravel.Checkpoints(ctx, "s", 1, 0)
 	require.NoError(t, err)
 	_, err = g.loop.TimeTravel.Rollback(ctx, "s", timetravel.Target{CheckpointID: page[0].ID})
 	require.NoError(t, err)
-	back, err := g.loop.Usage(ctx, "s")
-	require.NoError(t, err)
+	back := stateOf(t, log, "s").RollUp("s")
 	require.Equal(t, sum.Totals, back.Totals)
-	sumsOfEntries(t, g.loop, back)
+	sumsOfEntries(t, log, back)
 	fork, err := g.loop.TimeTravel.Fork(ctx, timetravel.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
 	require.NoError(t, err)
-	none, err := g.loop.Usage(ctx, fork.SessionID)
-	require.NoError(t, err)
+	none := stateOf(t, log, fork.SessionID).RollUp(fork.SessionID)
 	require.Equal(t, projector.Totals{}, none.Totals)
 }
 
 // sumsOfEntries checks that the entries are those of the sums.
-func sumsOfEntries(t *testing.T, loop *engine.Loop, sum projector.Rollup) {
+func sumsOfEntries(t *testing.T, log eventlog.Log, sum projector.Rollup) {
 	t.Helper()
 	var total int64
 	calls, pages, waits := 0, 0.0, 0.0
 	ids := map[string]bool{}
-	for e, err := range loop.UsageEntries(t.Context(), "s") {
+	for e, err := range projector.UsageEntries(log.Read(t.Context(), "s", 0, 0)) {
 		require.NoError(t, err)
 		require.False(t, ids[e.ID])
 		require.NotEmpty(t, e.RunID)
@@ -216,6 +213,4 @@ func TestWhatUsageAToolMayRecord(t *testing.T) {
 	require.ErrorContains(t, <-errs, "reserved")
 	require.Error(t, <-errs)
 	require.Error(t, kept.RecordUsage(t.Context(), "pages", 1), "the call is finished")
-	_, err := g.loop.Usage(t.Context(), "nowhere")
-	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
