@@ -11,6 +11,7 @@ import (
 	"iter"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/decide"
@@ -216,12 +217,7 @@ func (v *verifier) shown() map[string]bool {
 // wanted reports whether an append is decided that f accepts.
 func (v *verifier) wanted(f func(decide.Effect) bool) bool {
 	v.decide()
-	for _, e := range v.due {
-		if f(e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.due, f)
 }
 
 // counts reports whether decisions about a session are to be compared now.

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/eventlog"
@@ -11,13 +12,10 @@ import (
 )
 
 // hasFiles reports whether there may be files in workspaces of a tree.
-func hasFiles(t *projector.Tree) bool {
-	for _, s := range t.Sessions() {
-		if s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone {
-			return true
-		}
-	}
-	return false
+func hasFiles(t *projector.Tree) bool { return slices.ContainsFunc(t.Sessions(), holdsFiles) }
+
+func holdsFiles(s *projector.Session) bool {
+	return s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone
 }
 
 // ReasonExpired is why a sweep closes workspaces.
@@ -45,7 +43,7 @@ func (a *Admin) closeWorkspaces(ctx context.Context, session string, now int64, 
 			return nil, nil
 		}
 		for _, s := range t.Sessions() {
-			if s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone {
+			if holdsFiles(s) {
 				facts = append(facts, record.About(s.SessionID, []record.Draft{{Fact: &fact.WorkspaceClosed{
 					Reason: ReasonExpired, Base: a.requests.Clock.FactBase(s.SessionID),
 				}}})...)
@@ -61,10 +59,5 @@ func prunable(t *projector.Tree, now int64) bool {
 	if t.ExpiresAt == 0 || t.ExpiresAt > now || !hasFiles(t) {
 		return false
 	}
-	for _, s := range t.Sessions() {
-		if s.Turn != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.Sessions(), func(s *projector.Session) bool { return s.Turn != nil })
 }

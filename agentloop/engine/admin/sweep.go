@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
@@ -203,10 +204,5 @@ func (a *Admin) expire(ctx context.Context, session string, now int64, dry bool,
 
 // runs reports whether any session of the tree runs.
 func runs(t *projector.Tree) bool {
-	for _, s := range t.Sessions() {
-		if s.Running() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Sessions(), (*projector.Session).Running)
 }

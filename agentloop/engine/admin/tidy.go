@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -83,17 +84,10 @@ func (a *Admin) usesFiles(ctx context.Context, p workspace.Provider, root string
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return false, nil
 	}
-	return err == nil && keptBy(p, t), err
-}
-
-// keptBy reports whether a provider may have files of a tree that are still of
-// use.
-func keptBy(p workspace.Provider, t *projector.Tree) bool {
-	for _, s := range t.Sessions() {
-		w := s.Workspace
-		if w != nil && w.ProviderID == p.ID() && w.Status != projector.WorkspaceGone {
-			return true
-		}
+	if err != nil {
+		return false, err
 	}
-	return false
+	return slices.ContainsFunc(t.Sessions(), func(s *projector.Session) bool {
+		return holdsFiles(s) && s.Workspace.ProviderID == p.ID()
+	}), nil
 }

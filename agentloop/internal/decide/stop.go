@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
@@ -22,7 +24,7 @@ func (d Decider) interrupt(t *projector.Tree, s *projector.Session, stop project
 			}
 		}
 	}
-	children := stopping(t, s, (*projector.Session).Running)
+	children := slices.ContainsFunc(t.ChildrenOf(s.SessionID), (*projector.Session).Running)
 	saves := !busy && !children && s.Running() && Unsaved(s) // otherwise the checkpoint lacks the changes of tools to files
 	if saves {
 		effects = append(effects, SaveWorkspace{Session: s.SessionID})
@@ -60,7 +62,7 @@ func (d Decider) abort(t *projector.Tree, s *projector.Session, stop projector.S
 			}
 		}
 	}
-	if busy || len(left) > 0 || stopping(t, s, open) {
+	if busy || len(left) > 0 || slices.ContainsFunc(t.ChildrenOf(s.SessionID), open) {
 		return left
 	}
 	code, message := stop.Code, "the run was aborted"
@@ -98,14 +100,4 @@ func stopChildren(t *projector.Tree, s *projector.Session, stop projector.Stop, 
 		}
 	}
 	return effects
-}
-
-// stopping reports whether a child that is concerned has not stopped yet.
-func stopping(t *projector.Tree, s *projector.Session, concerned func(*projector.Session) bool) bool {
-	for _, child := range t.ChildrenOf(s.SessionID) {
-		if concerned(child) {
-			return true
-		}
-	}
-	return false
 }
