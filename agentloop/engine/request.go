@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -12,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/agentloop/internal/patch"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -69,13 +69,7 @@ var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
 // members.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
-	return a != nil && decodeExact(a, &x) == nil && decodeExact(b, &y) == nil && reflect.DeepEqual(x, y)
-}
-
-func decodeExact(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return d.Decode(v)
+	return a != nil && patch.DecodeExact(a, &x) == nil && patch.DecodeExact(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // Started names the run that a request began or found.

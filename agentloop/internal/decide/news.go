@@ -30,7 +30,7 @@ const MaxToldOutput = 32 << 10
 // Cut shortens the output to n bytes.
 func (s ChildStatus) Cut(n int) ChildStatus {
 	if len(s.Output) > n {
-		s.Output, s.OutputCut = encoded(shorten.Text(string(s.Output), n)), true
+		s.Output, s.OutputCut = Encoded(shorten.Text(string(s.Output), n)), true
 	}
 	return s
 }
@@ -69,16 +69,17 @@ func childNews(t *projector.Tree, s *projector.Session) *Tell {
 		if child.Child.Mode != fact.SubSessionPersistent || !child.Over() || child.Delivered >= child.TurnCount {
 			continue
 		}
-		meta := encoded(projector.ChildNotice{
+		meta := Encoded(projector.ChildNotice{
 			Hidden: true, Helix: projector.ChildNoticeMark, Session: child.SessionID, Turn: child.TurnCount,
 		})
-		text := fmt.Sprintf("Your sub-agent %q has finished its turn: %s", child.Child.Name, encoded(StatusOf(child).Cut(MaxToldOutput)))
+		text := fmt.Sprintf("Your sub-agent %q has finished its turn: %s", child.Child.Name, Encoded(StatusOf(child).Cut(MaxToldOutput)))
 		return &Tell{Session: s.SessionID, Text: text, Metadata: meta}
 	}
 	return nil
 }
 
-func encoded(v any) json.RawMessage {
+// Encoded returns a value as JSON.
+func Encoded(v any) json.RawMessage {
 	raw, _ := json.Marshal(v)
 	return raw
 }

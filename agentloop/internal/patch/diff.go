@@ -20,7 +20,7 @@ import (
 func Diff(doc, before, after json.RawMessage) ([]eventlog.PatchOp, error) {
 	var values [3]any
 	for i, raw := range []json.RawMessage{doc, before, after} {
-		if err := decodeExact(raw, &values[i]); err != nil {
+		if err := DecodeExact(raw, &values[i]); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
 		}
 	}
@@ -58,8 +58,8 @@ func overlay(doc, before, after any) any {
 	return out
 }
 
-// decodeExact keeps numbers as they are written.
-func decodeExact(raw []byte, v any) error {
+// DecodeExact decodes JSON, and keeps numbers as they are written.
+func DecodeExact(raw []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	return dec.Decode(v)

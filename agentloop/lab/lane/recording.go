@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/conversation"
+	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -215,7 +216,7 @@ func (r *reader) fact(record eventlog.Record, f fact.Fact) {
 			}
 		}
 	case *fact.UserMessage:
-		if root && record.Run != "" && !ownMessage(f.Metadata) {
+		if root && record.Run != "" && !decide.OwnMessage(f.Metadata) {
 			r.messages[record.Run] = append(r.messages[record.Run], agentloop.Input{Content: f.Content, Files: f.Files, Metadata: f.Metadata})
 			r.waiting = record.Run
 		}
@@ -283,11 +284,6 @@ func (r *reader) fact(record eventlog.Record, f fact.Fact) {
 }
 
 func (r *reader) unfit(why string) { r.rec.Unfit = cmp.Or(r.rec.Unfit, why) }
-
-func ownMessage(metadata json.RawMessage) bool {
-	var members map[string]json.RawMessage
-	return json.Unmarshal(metadata, &members) == nil && members[projector.OwnMetadata] != nil
-}
 
 func (r *reader) add(a *agent, d result.Decision) {
 	if !a.cut {

@@ -199,12 +199,7 @@ func (s *space) wrong(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	reason := err
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		reason = p.Err
-	} else if l, ok := errors.AsType[*os.LinkError](err); ok {
-		reason = l.Err
-	}
+	reason := workspace.WithoutPath(err)
 	switch {
 	case errors.Is(reason, s.p.escapes):
 		reason = workspace.ErrOutside

@@ -120,7 +120,7 @@ func (t *task) spawnPersistent(c *toolCall, a spawnArgs) ([]record.Draft, json.R
 	if blocking {
 		return facts, nil, ""
 	}
-	return facts, statusJSON(decide.ChildStatus{Name: a.Name, Status: decide.StatusRunning}), ""
+	return facts, decide.Encoded(decide.ChildStatus{Name: a.Name, Status: decide.StatusRunning}), ""
 }
 
 // taken reports whether a session has the id that a child of the name would
@@ -173,7 +173,7 @@ func (t *task) sendMessage(c *toolCall, a sendArgs) ([]record.Draft, json.RawMes
 	if blocking {
 		return append(facts, c.awaits(id, 0)), nil, ""
 	}
-	return facts, statusJSON(decide.ChildStatus{Name: a.Name, Status: decide.StatusRunning}), ""
+	return facts, decide.Encoded(decide.ChildStatus{Name: a.Name, Status: decide.StatusRunning}), ""
 }
 
 // terminate ends a sub-agent for good: its turn, if it has one, and its session,
@@ -198,5 +198,5 @@ func (t *task) terminate(a nameArgs) (facts []record.Draft, result json.RawMessa
 			RunID: run, Kind: fact.StopAbort, Reason: shorten.Text(a.Reason, agentloop.MaxErrorText), Terminate: true, Base: t.host.FactBase(id),
 		}}})
 	})
-	return facts, statusJSON(decide.ChildStatus{Name: a.Name, Status: decide.StatusTerminated}), ""
+	return facts, decide.Encoded(decide.ChildStatus{Name: a.Name, Status: decide.StatusTerminated}), ""
 }

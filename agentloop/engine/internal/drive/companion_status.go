@@ -10,11 +10,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-func statusJSON(v any) json.RawMessage {
-	raw, _ := json.Marshal(v)
-	return raw
-}
-
 // childNamed returns the id of a persistent sub-agent.
 func (t *task) childNamed(name string) (id, problem string) {
 	t.look(func(*projector.Session) {
@@ -47,8 +42,8 @@ func (t *task) childStatus(id string) (result json.RawMessage) {
 	t.look(func(*projector.Session) {
 		if child := t.tree.Get(id); child != nil && child.Child != nil {
 			status := decide.StatusOf(child)
-			if result = statusJSON(status); len(result) > t.host.Log.Info().MaxRecordBytes-resultRoom {
-				result = statusJSON(status.Cut(decide.MaxToldOutput))
+			if result = decide.Encoded(status); len(result) > t.host.Log.Info().MaxRecordBytes-resultRoom {
+				result = decide.Encoded(status.Cut(decide.MaxToldOutput))
 			}
 		}
 	})
@@ -64,5 +59,5 @@ func (t *task) listChildren() (result json.RawMessage) {
 			}
 		}
 	})
-	return statusJSON(map[string]any{"children": list})
+	return decide.Encoded(map[string]any{"children": list})
 }

@@ -203,7 +203,7 @@ func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, me
 	if message != "" {
 		message = shorten.Error(message)
 		ended.Status, ended.Error, ended.ErrorCode = fact.RunFailed, message, code
-		shown = statusJSON(map[string]string{"error": message})
+		shown = decide.Encoded(map[string]string{"error": message})
 	}
 	if eventlog.ValidateID(ended.RunID) != nil { // it is the server's
 		ended.RunID = "none"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/remoteids"
+	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -112,9 +113,9 @@ func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 		if json.Unmarshal(chunk.Raw, &members) != nil {
 			return nil
 		}
-		members["agentId"] = statusJSON(r.id)
+		members["agentId"] = decide.Encoded(r.id)
 		var err error
-		if c, err = eventlog.DecodeChunk(statusJSON(members)); err != nil {
+		if c, err = eventlog.DecodeChunk(decide.Encoded(members)); err != nil {
 			return nil
 		}
 	}

@@ -192,7 +192,7 @@ func (t *task) turnEnd(result json.RawMessage, problem string) (facts []record.D
 // endResult is the result of a subagent_end: the output, or why there is none.
 func endResult(output json.RawMessage, problem string) json.RawMessage {
 	if problem != "" {
-		return statusJSON(map[string]string{"error": problem})
+		return decide.Encoded(map[string]string{"error": problem})
 	}
 	return output
 }
