@@ -66,7 +66,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 			if err := l.requests.Hosted(ctx, t.AgentType); err != nil {
 				return nil, "", err
 			}
-			facts = l.requests.NewRun(ctx, req.SessionID, fact.ModeStart, messages)
+			facts = l.requests.NewRun(ctx, req.SessionID, fact.ModeStart, messages, fact.RunOptions{})
 			run = facts[len(facts)-1].Run
 			l.node.Attach(req.SessionID, run, req.Hooks)
 			return facts, run, nil

@@ -140,7 +140,7 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	if err != nil {
 		return nil, "", false, err
 	}
-	begin := l.requests.NewRunWith(ctx, req.SessionID, req.Mode, req.Messages, req.Options)
+	begin := l.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, req.Options)
 	run = begin[0].Run
 	l.node.Attach(req.SessionID, run, req.Hooks)
 	facts = append(append(append(facts, begin...), l.clock.Resumed(&t.Session, run, req.Mode)), merged...)

@@ -149,7 +149,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			mode = fact.ModeWithMessage
 			facts = append(facts, l.clock.AbandonAll(t)...)
 		}
-		facts = append(facts, l.requests.NewRunWith(ctx, req.SessionID, mode, req.Messages, req.Options)...)
+		facts = append(facts, l.requests.NewRun(ctx, req.SessionID, mode, req.Messages, req.Options)...)
 		run = facts[len(facts)-1].Run
 		if t != nil && t.AgentType == "" {
 			facts[len(facts)-1].Fact.(*fact.RunRequested).AgentType = req.AgentType

@@ -170,11 +170,6 @@ func (j *journal) read(ctx context.Context) (ended bool, err error) {
 	return false, nil
 }
 
-func (j *journal) get(session string) (entry, bool) {
-	e, ok := j.done[session] // nobody writes to it once it is read
-	return e, ok
-}
-
 // spent is what the lab has spent before it was started again, if it was.
 func (j *journal) spent(parallel int) *spent {
 	s := &spent{}

@@ -252,7 +252,7 @@ func (h *History) runFork(ctx context.Context, t *projector.Tree, req ForkReques
 		mode = fact.ModeWithMessage
 		facts = h.clock.AbandonAll(t)
 	}
-	begin := h.requests.NewRun(ctx, t.SessionID, mode, req.Messages)
+	begin := h.requests.NewRun(ctx, t.SessionID, mode, req.Messages, fact.RunOptions{})
 	run = begin[0].Run
 	if facts = append(facts, begin...); mode != fact.ModeStart {
 		facts = append(facts, h.clock.Resumed(&t.Session, run, mode))

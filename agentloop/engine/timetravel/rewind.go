@@ -46,7 +46,7 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 		return request.Started{}, err
 	}
 	charged := admission.Admission{Quota: h.requests.Quota}
-	if err := charged.Admit(ctx, req.SessionID, t, h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)); err != nil {
+	if err := charged.Admit(ctx, req.SessionID, t, h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, fact.RunOptions{})); err != nil {
 		return request.Started{}, err
 	}
 	defer charged.Done(nil)
@@ -57,7 +57,7 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 	defer done()
 	var run string
 	begin := func(then *projector.Tree) []record.Draft {
-		facts := h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages)
+		facts := h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, fact.RunOptions{})
 		run = facts[0].Run
 		h.requests.Node.Attach(req.SessionID, run, req.Hooks)
 		return append(facts, h.clock.Resumed(&then.Session, run, req.Mode))

@@ -129,7 +129,7 @@ func (d Decider) goesOn(t *projector.Tree, s *projector.Session) bool {
 	case s.Status == projector.SessionInterrupted:
 		return parent.Running() && parent.Turn.Stop == nil && (awaited || s.Turn.Stop != nil && s.Turn.Stop.ByParent)
 	case s.Suspended() && s.Turn.Stop == nil:
-		return (!awaited || parent.Running() && parent.Turn.Stop == nil) && d.canMove(t, s)
+		return (!awaited || parent.Running() && parent.Turn.Stop == nil) && d.moves(t, s, 0)
 	}
 	return false
 }
@@ -151,14 +151,12 @@ func AwaitsBy(s *projector.Session, child, call string) bool {
 	return false
 }
 
-// canMove reports whether something that a suspended session waits for is
-// there.
-func (d Decider) canMove(t *projector.Tree, s *projector.Session) bool { return d.moves(t, s, 0) }
-
 func childOf(child, parent *projector.Session) bool {
 	return child.Child != nil && child.Child.ParentSessionID == parent.SessionID
 }
 
+// moves reports whether something that a suspended session waits for is
+// there.
 func (d Decider) moves(t *projector.Tree, s *projector.Session, depth int) bool {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return false

@@ -73,11 +73,8 @@ func (n *Node) Live(session string) bool {
 	return n.live[session] != nil
 }
 
-// Start has the session's tree driven by this node until nothing is left to
-// decide, unless another node that lives does.
-func (n *Node) Start(session string, ticket uint64) { n.Take(session, ticket, false) }
-
-// Take is Start; by force also a tree that another node which lives drives.
+// Take has the session's tree driven by this node until nothing is left to
+// decide; a tree that another node which lives drives, only by force.
 func (n *Node) Take(session string, ticket uint64, force bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -95,7 +95,7 @@ func (c *Core) Dispatch(t *projector.Tree, ticket uint64) {
 		}
 		return
 	}
-	c.Node.Start(t.SessionID, ticket)
+	c.Node.Take(t.SessionID, ticket, false)
 }
 
 // Propose returns what to append to a session in state t (nil: there is none),
@@ -103,13 +103,8 @@ func (c *Core) Dispatch(t *projector.Tree, ticket uint64) {
 type Propose func(t *projector.Tree) (facts []record.Draft, run string, err error)
 
 // NewRun drafts a run for a request from outside, which may have a place in a
-// trace.
-func (c *Core) NewRun(ctx context.Context, session string, mode fact.RunMode, messages []agentloop.Input) []record.Draft {
-	return c.NewRunWith(ctx, session, mode, messages, fact.RunOptions{})
-}
-
-// NewRunWith is NewRun with what the request asks of this run alone.
-func (c *Core) NewRunWith(ctx context.Context, session string, mode fact.RunMode, messages []agentloop.Input, o fact.RunOptions) []record.Draft {
+// trace, with what the request asks of this run alone.
+func (c *Core) NewRun(ctx context.Context, session string, mode fact.RunMode, messages []agentloop.Input, o fact.RunOptions) []record.Draft {
 	facts := c.Clock.NewRun(session, mode, messages)
 	run := facts[len(facts)-1].Fact.(*fact.RunRequested)
 	run.TraceParent, run.RunOptions = tracing.Parent(ctx), o
