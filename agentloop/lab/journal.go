@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/eventlog"
@@ -211,11 +211,8 @@ func (j *journal) put(ctx context.Context, e entry, c result.Comparison, s *stor
 // inPieces cuts a text between characters.
 func inPieces(text string) (pieces []string) {
 	for len(text) > pieceBytes {
-		end := pieceBytes
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
-		pieces, text = append(pieces, text[:end]), text[end:]
+		piece := shorten.Text(text, pieceBytes)
+		pieces, text = append(pieces, piece), text[len(piece):]
 	}
 	return append(pieces, text)
 }
