@@ -23,13 +23,8 @@ var (
 	ErrTooLarge = errors.New("remote: the answer is too large")
 )
 
-// Codes of [Error] that callers branch on.
-const (
-	CodeNotFound         = "NOT_FOUND"
-	CodeAlreadyRunning   = "ALREADY_RUNNING"
-	CodeAlreadyCompleted = "ALREADY_COMPLETED"
-	CodeTruncated        = "TRUNCATED" // the sequence to read from is below what the server still has
-)
+// CodeAlreadyCompleted is a code of [Error]: see [IsAlreadyCompleted].
+const CodeAlreadyCompleted = "ALREADY_COMPLETED"
 
 // Error is an error answer of the server.
 type Error struct {
@@ -59,11 +54,9 @@ func IsNotFound(err error) bool {
 }
 
 // IsAlreadyCompleted reports whether the session has completed or failed.
-func IsAlreadyCompleted(err error) bool { return hasCode(err, CodeAlreadyCompleted) }
-
-func hasCode(err error, code string) bool {
+func IsAlreadyCompleted(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Code == code
+	return ok && e.Code == CodeAlreadyCompleted
 }
 
 // Retryable reports whether the same request may succeed later: the server

@@ -37,7 +37,10 @@ func (r *Retries) Wait(ctx context.Context, err error) error {
 	}
 	delay := max(wish, backoff(r.base, r.failed))
 	r.failed++
-	return pause(ctx, delay, err)
+	if ended := eventlog.Sleep(ctx, delay); ended != nil {
+		return fmt.Errorf("%w, after %v", ended, err)
+	}
+	return nil
 }
 
 // Reset begins to count again: an attempt has got somewhere.
@@ -56,13 +59,4 @@ func backoff(base time.Duration, n int) time.Duration {
 		base = min(2*base, maxDelay)
 	}
 	return base
-}
-
-// pause waits before a further attempt. If ctx ends meanwhile, the error is
-// its cause, and its text also has what the last attempt failed with.
-func pause(ctx context.Context, d time.Duration, last error) error {
-	if err := eventlog.Sleep(ctx, d); err != nil {
-		return fmt.Errorf("%w, after %v", err, last)
-	}
-	return nil
 }

@@ -15,14 +15,14 @@ import (
 // decodeEvent returns nil for events of kinds that it does not know: later
 // versions have more. The kind is the event's name, or the type that the data
 // names if it has none.
-func decodeEvent(e sseEvent, hide upstream.Secrets) (remote.Event, error) {
-	if !utf8.Valid(e.data) { // as an SSE client decodes it
-		e.data = bytes.ToValidUTF8(e.data, []byte(string(utf8.RuneError)))
+func decodeEvent(e RawEvent, hide upstream.Secrets) (remote.Event, error) {
+	if !utf8.Valid(e.Data) { // as an SSE client decodes it
+		e.Data = bytes.ToValidUTF8(e.Data, []byte(string(utf8.RuneError)))
 	}
-	kind := e.name
+	kind := e.Name
 	if kind == "" {
 		var d struct{ Type string }
-		if json.Unmarshal(e.data, &d) != nil {
+		if json.Unmarshal(e.Data, &d) != nil {
 			return nil, fmt.Errorf("%w: an event without a kind", remote.ErrMalformed)
 		}
 		kind = d.Type
@@ -35,7 +35,7 @@ func decodeEvent(e sseEvent, hide upstream.Secrets) (remote.Event, error) {
 			Output, State json.RawMessage
 			Status        string
 		}
-		if json.Unmarshal(e.data, &d) != nil {
+		if json.Unmarshal(e.Data, &d) != nil {
 			return nil, fmt.Errorf("%w: end event", remote.ErrMalformed)
 		}
 		return remote.EndEvent{Output: d.Output, State: d.State, Status: d.Status}, nil
@@ -44,7 +44,7 @@ func decodeEvent(e sseEvent, hide upstream.Secrets) (remote.Event, error) {
 			Error       string
 			Recoverable bool
 		}
-		if json.Unmarshal(e.data, &d) != nil {
+		if json.Unmarshal(e.Data, &d) != nil {
 			return nil, fmt.Errorf("%w: error event", remote.ErrMalformed)
 		}
 		return remote.ErrorEvent{Error: shown(d.Error, hide), Recoverable: d.Recoverable}, nil
@@ -52,16 +52,16 @@ func decodeEvent(e sseEvent, hide upstream.Secrets) (remote.Event, error) {
 	return nil, nil
 }
 
-func decodeChunk(e sseEvent) (remote.Event, error) {
+func decodeChunk(e RawEvent) (remote.Event, error) {
 	var d struct {
 		Chunk    json.RawMessage
 		Sequence uint64
 	}
-	if json.Unmarshal(e.data, &d) != nil {
+	if json.Unmarshal(e.Data, &d) != nil {
 		return nil, fmt.Errorf("%w: chunk event", remote.ErrMalformed)
 	}
 	if d.Sequence == 0 {
-		d.Sequence, _ = strconv.ParseUint(e.id, 10, 64)
+		d.Sequence, _ = strconv.ParseUint(e.ID, 10, 64)
 	}
 	switch {
 	case d.Sequence == 0:

@@ -151,7 +151,7 @@ func TestWhatTheServerRefusesEndsFollow(t *testing.T) {
 	s := newServer(t)
 	s.on("/sse", says(410, `{"error":"trimmed","code":"TRUNCATED"}`))
 	got := follow(t, s, 4, 0)
-	require.Equal(t, &remote.Error{Status: 410, Code: remote.CodeTruncated, Message: "trimmed"}, got.err)
+	require.Equal(t, &remote.Error{Status: 410, Code: "TRUNCATED", Message: "trimmed"}, got.err)
 	require.Len(t, s.from(), 1)
 	require.Empty(t, s.got("/status"))
 }

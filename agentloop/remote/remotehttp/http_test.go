@@ -158,7 +158,7 @@ func TestErrorAnswersAreTyped(t *testing.T) {
 		require.Equal(t, remote.Error{Status: c.status, Code: c.code, Message: c.message}, *e)
 		require.Equal(t, c.notFound, remote.IsNotFound(err))
 		require.Equal(t, c.completed, remote.IsAlreadyCompleted(err))
-		require.Equal(t, c.again, e.Code == remote.CodeAlreadyRunning)
+		require.Equal(t, c.again, e.Code == "ALREADY_RUNNING")
 		require.False(t, remote.Retryable(err))
 		require.Empty(t, s.got("/elsewhere"), "redirects are not followed")
 	}

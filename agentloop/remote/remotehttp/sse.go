@@ -9,13 +9,6 @@ import (
 	"github.com/helixd/helixd/agentloop/remote"
 )
 
-// sseEvent is a server-sent event.
-type sseEvent struct {
-	id   string // the event's own; an earlier one's is not kept
-	name string
-	data []byte // its lines, joined by line feeds
-}
-
 // sseReader reads server-sent events as the HTML standard has them: lines end
 // in CR, LF or CRLF, an event ends in an empty line, and one that the stream's
 // end cuts off is none.
@@ -38,38 +31,38 @@ func newSSEReader(r io.Reader, limit int) *sseReader {
 
 // next returns the next event. Its error is the reader's, io.EOF included, or
 // ErrTooLarge.
-func (s *sseReader) next() (sseEvent, error) {
-	var e sseEvent
+func (s *sseReader) next() (RawEvent, error) {
+	var e RawEvent
 	for {
 		line, err := s.readLine()
 		if err != nil {
-			return sseEvent{}, err
+			return RawEvent{}, err
 		}
 		if len(line) == 0 {
-			if e.data != nil {
+			if e.Data != nil {
 				return e, nil
 			}
-			e = sseEvent{} // without data it is not dispatched
+			e = RawEvent{} // without data it is not dispatched
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":")) // a comment's field is empty
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
 		case "data":
-			if len(e.data)+len(value)+1 > s.limit {
-				return sseEvent{}, fmt.Errorf("%w: an event has more than %d bytes", remote.ErrTooLarge, s.limit)
+			if len(e.Data)+len(value)+1 > s.limit {
+				return RawEvent{}, fmt.Errorf("%w: an event has more than %d bytes", remote.ErrTooLarge, s.limit)
 			}
-			if e.data == nil {
-				e.data = make([]byte, 0, len(value))
+			if e.Data == nil {
+				e.Data = make([]byte, 0, len(value))
 			} else {
-				e.data = append(e.data, '\n')
+				e.Data = append(e.Data, '\n')
 			}
-			e.data = append(e.data, value...)
+			e.Data = append(e.Data, value...)
 		case "event":
-			e.name = string(value)
+			e.Name = string(value)
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 {
-				e.id = string(value)
+				e.ID = string(value)
 			}
 		}
 	}

@@ -13,9 +13,9 @@ import (
 )
 
 // readSSE returns all events of a body and what ended it.
-func readSSE(r io.Reader, limit int) ([]sseEvent, error) {
+func readSSE(r io.Reader, limit int) ([]RawEvent, error) {
 	s := newSSEReader(r, limit)
-	var all []sseEvent
+	var all []RawEvent
 	for {
 		e, err := s.next()
 		if err != nil {
@@ -43,22 +43,22 @@ func (p *pieces) Read(to []byte) (int, error) {
 func TestServerSentEvents(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
-		want       []sseEvent
+		want       []RawEvent
 	}{
-		{"one", "id: 7\nevent: chunk\ndata: {}\n\n", []sseEvent{{"7", "chunk", []byte("{}")}}},
-		{"several lines of data", "data: a\ndata:b\ndata:  c\n\n", []sseEvent{{"", "", []byte("a\nb\n c")}}},
-		{"carriage returns", "event: x\rdata: a\r\rdata: b\r\r", []sseEvent{{"", "x", []byte("a")}, {"", "", []byte("b")}}},
-		{"both", "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", []sseEvent{{"", "", []byte("a\nb")}, {"", "", []byte("c")}}},
-		{"mixed", "data: a\r\n\ndata: b\n\rdata: c\r\r\n", []sseEvent{{"", "", []byte("a")}, {"", "", []byte("b")}, {"", "", []byte("c")}}},
-		{"byte order mark", "\ufeffdata: a\n\n\ufeffdata: b\n\n", []sseEvent{{"", "", []byte("a")}}},
-		{"comments", ": heartbeat\n\n:\ndata: a\n: b\ndata: c\n\n: end\n\n", []sseEvent{{"", "", []byte("a\nc")}}},
-		{"no data", "event: x\nid: 1\n\ndata: a\n\n", []sseEvent{{"", "", []byte("a")}}},
-		{"empty data", "event: x\ndata\n\ndata:\ndata:\n\n", []sseEvent{{"", "x", []byte{}}, {"", "", []byte("\n")}}},
-		{"an id is of its event only", "id: 1\ndata: a\n\ndata: b\n\n", []sseEvent{{"1", "", []byte("a")}, {"", "", []byte("b")}}},
-		{"an id with a zero byte", "id: 1\nid: \x00\ndata: a\n\n", []sseEvent{{"1", "", []byte("a")}}},
-		{"unknown fields", "retry: 5\nDATA: x\ndata: a\nfoo\n\n", []sseEvent{{"", "", []byte("a")}}},
-		{"cut off in a line", "data: a\n\ndata: b", []sseEvent{{"", "", []byte("a")}}},
-		{"cut off before the empty line", "data: a\n\ndata: b\n", []sseEvent{{"", "", []byte("a")}}},
+		{"one", "id: 7\nevent: chunk\ndata: {}\n\n", []RawEvent{{"7", "chunk", []byte("{}")}}},
+		{"several lines of data", "data: a\ndata:b\ndata:  c\n\n", []RawEvent{{"", "", []byte("a\nb\n c")}}},
+		{"carriage returns", "event: x\rdata: a\r\rdata: b\r\r", []RawEvent{{"", "x", []byte("a")}, {"", "", []byte("b")}}},
+		{"both", "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", []RawEvent{{"", "", []byte("a\nb")}, {"", "", []byte("c")}}},
+		{"mixed", "data: a\r\n\ndata: b\n\rdata: c\r\r\n", []RawEvent{{"", "", []byte("a")}, {"", "", []byte("b")}, {"", "", []byte("c")}}},
+		{"byte order mark", "\ufeffdata: a\n\n\ufeffdata: b\n\n", []RawEvent{{"", "", []byte("a")}}},
+		{"comments", ": heartbeat\n\n:\ndata: a\n: b\ndata: c\n\n: end\n\n", []RawEvent{{"", "", []byte("a\nc")}}},
+		{"no data", "event: x\nid: 1\n\ndata: a\n\n", []RawEvent{{"", "", []byte("a")}}},
+		{"empty data", "event: x\ndata\n\ndata:\ndata:\n\n", []RawEvent{{"", "x", []byte{}}, {"", "", []byte("\n")}}},
+		{"an id is of its event only", "id: 1\ndata: a\n\ndata: b\n\n", []RawEvent{{"1", "", []byte("a")}, {"", "", []byte("b")}}},
+		{"an id with a zero byte", "id: 1\nid: \x00\ndata: a\n\n", []RawEvent{{"1", "", []byte("a")}}},
+		{"unknown fields", "retry: 5\nDATA: x\ndata: a\nfoo\n\n", []RawEvent{{"", "", []byte("a")}}},
+		{"cut off in a line", "data: a\n\ndata: b", []RawEvent{{"", "", []byte("a")}}},
+		{"cut off before the empty line", "data: a\n\ndata: b\n", []RawEvent{{"", "", []byte("a")}}},
 		{"nothing", "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAnEventIsNotHeldBack(t *testing.T) {
 		go func() { _, _ = io.WriteString(w, "data: a"+ending+ending) }()
 		e, err := newSSEReader(r, 100).next()
 		require.NoError(t, err)
-		require.Equal(t, "a", string(e.data))
+		require.Equal(t, "a", string(e.Data))
 		r.Close()
 	}
 }
@@ -110,7 +110,7 @@ func FuzzServerSentEvents(f *testing.F) {
 		const limit = 64
 		want, wantErr := readSSE(bytes.NewReader(body), limit)
 		for _, e := range want {
-			require.LessOrEqual(t, len(e.data), limit)
+			require.LessOrEqual(t, len(e.Data), limit)
 		}
 		got, err := readSSE(&pieces{body, rand.New(rand.NewPCG(seed, 0))}, limit)
 		require.Equal(t, want, got, "split anywhere")
@@ -130,7 +130,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		f.Add(name, "", []byte(`{"type":"end","output":null,"error":"x"}`))
 	}
 	f.Fuzz(func(t *testing.T, name, id string, data []byte) {
-		e, err := decodeEvent(sseEvent{id, name, data}, nil)
+		e, err := decodeEvent(RawEvent{id, name, data}, nil)
 		if err != nil {
 			require.Nil(t, e)
 			return

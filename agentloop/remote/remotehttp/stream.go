@@ -65,7 +65,7 @@ func (x *Response) Events() iter.Seq2[remote.Event, error] {
 		for raw, err := range x.RawEvents() {
 			var e remote.Event
 			if err == nil {
-				e, err = decodeEvent(sseEvent{raw.ID, raw.Name, raw.Data}, x.hide)
+				e, err = decodeEvent(raw, x.hide)
 			}
 			if err == nil && e == nil {
 				continue // of a kind that is not known
@@ -84,13 +84,13 @@ func (x *Response) RawEvents() iter.Seq2[RawEvent, error] {
 	return func(yield func(RawEvent, error) bool) {
 		for events := newSSEReader(x, maxAnswer); ; {
 			err := context.Cause(x.ctx)
-			var e sseEvent
+			var e RawEvent
 			if err == nil {
 				if e, err = events.next(); err != nil && !errors.Is(err, remote.ErrTooLarge) {
 					err = x.lost(remote.ErrStreamDropped, err)
 				}
 			}
-			if !yield(RawEvent{e.id, e.name, e.data}, err) || err != nil {
+			if !yield(e, err) || err != nil {
 				return
 			}
 		}
