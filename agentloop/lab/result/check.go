@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,25 +103,13 @@ func (r rule) value(v any) error {
 		}
 		for _, n := range nodes {
 			got, err := eventlog.Marshal(n)
-			if err == nil && len(rule.Equals) > 0 && !bytes.Equal(normal(got), normal(rule.Equals)) {
+			var want any
+			if err == nil && len(rule.Equals) > 0 && (json.Unmarshal(rule.Equals, &want) != nil || !equal(n, want)) {
 				errs = append(errs, fmt.Errorf("%s is %s, not %s", rule.Path, got, rule.Equals))
 			}
 		}
 	}
 	return flat(errs)
-}
-
-// normal is canonical JSON whose numbers are those of equal values: 1.0 is 1.
-func normal(text []byte) []byte {
-	var v any
-	if json.Unmarshal(text, &v) != nil {
-		return text
-	}
-	out, err := eventlog.Marshal(v)
-	if err != nil {
-		return text
-	}
-	return out
 }
 
 func (b *Budget) keeps(l Lane) error {
