@@ -58,7 +58,7 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 			return err
 		}
 		if n > 1 {
-			if err := p.eraseBelow(ctx, subject, h.sequence, before); err != nil {
+			if _, err := p.erase(ctx, subject, h.sequence, before); err != nil {
 				return err
 			}
 		}
@@ -82,11 +82,11 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 		hash, _, _ := strings.Cut(strings.TrimPrefix(subject, prefix(root)+partKind), ".")
 		switch {
 		case !needed[hash]:
-			_, err = p.erase(ctx, subject, before)
+			_, err = p.erase(ctx, subject, 0, before)
 		case n > 1: // stored more than once: readers take the last one
 			m, lerr := p.last(ctx, subject)
 			if err = lerr; err == nil {
-				err = p.eraseBelow(ctx, subject, m.Sequence, before)
+				_, err = p.erase(ctx, subject, m.Sequence, before)
 			}
 		}
 		if err != nil {
@@ -94,23 +94,4 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 		}
 	}
 	return nil
-}
-
-// eraseBelow overwrites a subject's messages before a sequence and a time.
-func (p *Provider) eraseBelow(ctx context.Context, subject string, sequence uint64, before time.Time) error {
-	for at := uint64(1); ; at++ {
-		m, err := p.next(ctx, subject, at)
-		if err != nil {
-			return err
-		}
-		at = m.Sequence
-		if m.Sequence >= sequence {
-			return nil
-		}
-		if m.Time.Before(before) {
-			if err := p.overwrite(ctx, m.Sequence); err != nil {
-				return err
-			}
-		}
-	}
 }

@@ -194,7 +194,7 @@ func (p *Provider) Remove(ctx context.Context, root string) (snapshots int, err 
 		return 0, fmt.Errorf("objects: remove: %w", err)
 	}
 	for _, kind := range []string{headKind + ">", snapKind + ">", partKind + ">", ">"} { // the last one: all that is left
-		n, err := p.erase(ctx, prefix(root)+kind, time.Time{})
+		n, err := p.erase(ctx, prefix(root)+kind, 0, time.Time{})
 		if strings.HasPrefix(kind, snapKind) {
 			snapshots = n
 		}
@@ -250,7 +250,7 @@ func (p *Provider) settled(ctx context.Context, root string) error {
 	if err != nil || found {
 		return errors.Join(workspace.ErrPending, err)
 	}
-	_, err = p.erase(ctx, mark, time.Time{})
+	_, err = p.erase(ctx, mark, 0, time.Time{})
 	return err
 }
 

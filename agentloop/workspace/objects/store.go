@@ -208,9 +208,9 @@ func (p *Provider) subjects(ctx context.Context, filter string) (map[string]uint
 	return info.State.Subjects, nil
 }
 
-// erase overwrites the messages that a filter matches; with a time, those
-// stored before it.
-func (p *Provider) erase(ctx context.Context, filter string, before time.Time) (n int, err error) {
+// erase overwrites the messages that a filter matches; with a sequence, those
+// below it, with a time, those stored before it.
+func (p *Provider) erase(ctx context.Context, filter string, below uint64, before time.Time) (n int, err error) {
 	for at := uint64(1); ; at++ {
 		m, err := p.next(ctx, filter, at)
 		if errors.Is(err, natsjs.ErrMsgNotFound) {
@@ -220,6 +220,9 @@ func (p *Provider) erase(ctx context.Context, filter string, before time.Time) (
 			return n, err
 		}
 		at = m.Sequence
+		if below > 0 && at >= below {
+			return n, nil
+		}
 		if !before.IsZero() && !m.Time.Before(before) {
 			continue
 		}
