@@ -134,18 +134,10 @@ func (l *Worklist) ensure(ctx context.Context) (natsjs.Stream, error) {
 	if l.opts.Memory {
 		storage = natsjs.MemoryStorage
 	}
-	var s natsjs.Stream
-	err := jetstream.Settle(ctx, l.nc, func(ctx context.Context) (err error) {
-		if s, err = l.js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
-			return err
-		}
-		s, err = jetstream.CreateOrFind(ctx, l.js, natsjs.StreamConfig{
-			Name: Stream, Description: "helixd: trees that may have work", Subjects: []string{subjects + "*.*"},
-			Storage: storage, Replicas: max(l.opts.Replicas, 1),
-		})
-		return err
+	return jetstream.FindOrCreate(ctx, l.nc, l.js, natsjs.StreamConfig{
+		Name: Stream, Description: "helixd: trees that may have work", Subjects: []string{subjects + "*.*"},
+		Storage: storage, Replicas: max(l.opts.Replicas, 1),
 	})
-	return s, err
 }
 
 // Announce implements agentloop.Worklist.

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/nats-io/nats.go"
@@ -24,10 +25,16 @@ func Settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) e
 	return link.Settle(ctx, nc, f)
 }
 
-// CreateOrFind creates a stream, or finds one with other settings that another node has
-// created. While a cluster is creating that one, Settle calls again.
-func CreateOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamConfig) (natsjs.Stream, error) {
-	return streams.CreateOrFind(ctx, js, want)
+// FindOrCreate finds a stream, which may have other settings, or creates it. While a cluster
+// can't, or is creating it for another node, it tries again as [Settle] does.
+func FindOrCreate(ctx context.Context, nc *nats.Conn, js natsjs.JetStream, want natsjs.StreamConfig) (s natsjs.Stream, err error) {
+	err = Settle(ctx, nc, func(ctx context.Context) (err error) {
+		if s, err = js.Stream(ctx, want.Name); errors.Is(err, natsjs.ErrStreamNotFound) {
+			s, err = streams.CreateOrFind(ctx, js, want)
+		}
+		return err
+	})
+	return s, err
 }
 
 // CompressionOf returns the compression of streams with that many replicas. If a server

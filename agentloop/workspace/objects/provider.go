@@ -95,14 +95,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
 	if p.opts.Memory {
 		config.Storage = natsjs.MemoryStorage
 	}
-	err = logjs.Settle(ctx, nc, func(ctx context.Context) (err error) {
-		if p.stream, err = p.js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
-			return err
-		}
-		p.stream, err = logjs.CreateOrFind(ctx, p.js, config)
-		return err
-	})
-	if err != nil {
+	if p.stream, err = logjs.FindOrCreate(ctx, nc, p.js, config); err != nil {
 		return nil, fmt.Errorf("objects: stream %s: %w", Stream, err)
 	}
 	return p, checkStream(p.stream.CachedInfo().Config, p.opts.Replicas)

@@ -64,16 +64,10 @@ func (d *Days) open(ctx context.Context) (natsjs.JetStream, natsjs.Stream, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("daily: %w", err)
 	}
-	err = jetstream.Settle(ctx, d.nc, func(ctx context.Context) (err error) {
-		if d.stream, err = js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
-			return err
-		}
-		d.stream, err = jetstream.CreateOrFind(ctx, js, natsjs.StreamConfig{
-			Name: Stream, Description: "helixd: what tenants spend a day", Subjects: []string{Subjects},
-			Storage: natsjs.FileStorage, MaxMsgsPerSubject: 1, MaxAge: keptFor, Replicas: d.replicas,
-			// Not AllowDirect: a replica that lags would return an older value.
-		})
-		return err
+	d.stream, err = jetstream.FindOrCreate(ctx, d.nc, js, natsjs.StreamConfig{
+		Name: Stream, Description: "helixd: what tenants spend a day", Subjects: []string{Subjects},
+		Storage: natsjs.FileStorage, MaxMsgsPerSubject: 1, MaxAge: keptFor, Replicas: d.replicas,
+		// Not AllowDirect: a replica that lags would return an older value.
 	})
 	if err != nil {
 		d.stream = nil

@@ -99,11 +99,7 @@ func Fill(ctx context.Context, nc *nats.Conn, replicas int, item eventlog.Copied
 	if item.Key == "" {
 		config := streamConfig(replicas)
 		config.FirstSeq = item.Sequence + 1
-		err = jetstream.Settle(ctx, nc, func(ctx context.Context) error {
-			_, err := jetstream.CreateOrFind(ctx, js, config)
-			return err
-		})
-		if err != nil {
+		if _, err := jetstream.FindOrCreate(ctx, nc, js, config); err != nil {
 			return fmt.Errorf("revocations: stream %s: %w", RevokedStream, err)
 		}
 		return nil
