@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"time"
 
@@ -176,12 +177,7 @@ func (l *Worklist) Hosted(agentType string) bool {
 func (l *Worklist) Peers() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	nodes := make([]string, 0, len(l.peers))
-	for node := range l.peers {
-		nodes = append(nodes, node)
-	}
-	slices.Sort(nodes)
-	return nodes
+	return slices.Sorted(maps.Keys(l.peers))
 }
 
 func (p *peer) hosts(agentType string) bool {

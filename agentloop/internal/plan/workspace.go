@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
@@ -69,14 +70,7 @@ func ProvidersOf(list []workspace.Provider) (Providers, error) {
 }
 
 // Kinds returns the kinds, sorted.
-func (p Providers) Kinds() []string {
-	var kinds []string
-	for kind := range p {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	return kinds
-}
+func (p Providers) Kinds() []string { return slices.Sorted(maps.Keys(p)) }
 
 // Check refuses agents whose workspaces nobody can make.
 func (p Providers) Check(agents map[string]*Agent) error {

@@ -1,13 +1,10 @@
 package lane
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/helixd/helixd/agentloop/lab/result"
 )
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // byAgent are the places of a lane's decisions, by the agent.
 func byAgent(l *result.Lane) map[string][]int {

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 func (r *reader) finish() {
 	l := &r.rec.Lane
 	r.flatten(r.agent(r.rec.ID))
-	for _, id := range sortedKeys(r.agents) {
+	for _, id := range slices.Sorted(maps.Keys(r.agents)) {
 		if a := r.agents[id]; !a.child && id != r.rec.ID {
 			r.flatten(a)
 		}
