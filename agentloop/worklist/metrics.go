@@ -47,15 +47,3 @@ func (m *Metrics) saw(trees, unheld int) {
 	m.unheld.Set(float64(unheld))
 	m.looked.Set(float64(time.Now().UnixMilli()) / 1000)
 }
-
-func (m *Metrics) failed() {
-	m.failures.Inc()
-}
-
-func (m *Metrics) takesUp() {
-	m.offers.Inc()
-}
-
-func (m *Metrics) live(nodes int) {
-	m.nodes.Set(float64(nodes))
-}

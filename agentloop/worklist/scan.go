@@ -32,7 +32,7 @@ func (l *Worklist) live() {
 			l.publish(stateHere)
 			l.judge()
 			l.overdue()
-			l.opts.Metrics.live(len(l.Peers()) + 1)
+			l.opts.Metrics.nodes.Set(float64(len(l.Peers()) + 1))
 		case <-l.ctx.Done():
 			return
 		}

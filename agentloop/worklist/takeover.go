@@ -19,7 +19,7 @@ func (l *Worklist) lookThrough() {
 	info, err := l.stream.Info(ctx, natsjs.WithSubjectFilter(subjects+">"))
 	cancel()
 	if err != nil {
-		l.opts.Metrics.failed()
+		l.opts.Metrics.failures.Inc()
 		l.lookAgain("can't read the list of runs", err)
 		return
 	}
@@ -88,7 +88,7 @@ func (l *Worklist) offer(trees []tree, now time.Time) {
 			l.lookAgain("can't take runs up", err)
 			return
 		default:
-			l.opts.Metrics.takesUp()
+			l.opts.Metrics.offers.Inc()
 			l.loop.Offer(t.session, m.Sequence, now.Sub(m.Time) >= l.opts.Patience)
 			l.sayLoad()
 		}
