@@ -15,7 +15,7 @@ import (
 // another reason, such as ErrVersion.
 func Verify(ctx context.Context, in io.Reader, found func(integrity.Finding)) (Header, Summary, error) {
 	h, done, err := Read(ctx, in, Visitor{Session: func(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error {
-		_, err := integrity.Check(session, floor > 0, plain(records), found)
+		_, err := integrity.Check(session, floor > 0, Plain(records), found)
 		return err
 	}})
 	if errors.Is(err, ErrDamaged) {
@@ -25,7 +25,8 @@ func Verify(ctx context.Context, in io.Reader, found func(integrity.Finding)) (H
 	return h, done, err
 }
 
-func plain(records iter.Seq2[eventlog.Copied, error]) iter.Seq2[eventlog.Record, error] {
+// Plain yields a session's records without what a copy of the log needs beside them.
+func Plain(records iter.Seq2[eventlog.Copied, error]) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		for c, err := range records {
 			if !yield(c.Record, err) {

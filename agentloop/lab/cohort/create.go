@@ -153,7 +153,7 @@ func FromBackup(ctx context.Context, in io.Reader) iter.Seq2[Source, error] {
 			Fold: func(string, snapshot.Saved) error { return nil },
 			Session: func(id string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error {
 				source := Source{ID: id, Trimmed: floor > 0, Records: func(context.Context) iter.Seq2[eventlog.Record, error] {
-					return plain(records)
+					return backup.Plain(records)
 				}}
 				if !yield(source, nil) {
 					return enough
@@ -163,16 +163,6 @@ func FromBackup(ctx context.Context, in io.Reader) iter.Seq2[Source, error] {
 		})
 		if err != nil && !errors.Is(err, enough) {
 			yield(Source{}, err)
-		}
-	}
-}
-
-func plain(records iter.Seq2[eventlog.Copied, error]) iter.Seq2[eventlog.Record, error] {
-	return func(yield func(eventlog.Record, error) bool) {
-		for c, err := range records {
-			if !yield(c.Record, err) {
-				return
-			}
 		}
 	}
 }
