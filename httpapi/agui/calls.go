@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // callBegins shows a call as the model makes it.
@@ -70,6 +71,6 @@ func (f *folder) result(what *fact.ToolResult, own bool) {
 		return
 	}
 	f.send(typeCallResult, object{
-		"messageId": resultPrefix + what.ToolCallID, "toolCallId": what.ToolCallID, "role": "tool", "content": resultText(what.Result, what.Error),
+		"messageId": resultPrefix + what.ToolCallID, "toolCallId": what.ToolCallID, "role": "tool", "content": web.TextOf(what.Result, what.Error),
 	})
 }

@@ -130,26 +130,17 @@ func (m *message) readAnswer(o *web.Object) {
 			return
 		}
 		m.called = append(m.called, fact.TurnPart{ToolCall: &fact.ToolCall{
-			ID: c.Word("id"), Name: call.Word("name"), Arguments: jsonOr(call.OptText("arguments")),
+			ID: c.Word("id"), Name: call.Word("name"), Arguments: web.JSONOf(call.OptText("arguments")),
 		}})
 	}
 	m.in = agentloop.Input{Added: &fact.MessageAdded{Role: fact.AddedAssistant, Parts: m.called, MessageID: m.id}}
-}
-
-// jsonOr returns a text that is JSON as it is, and any other as a JSON string.
-func jsonOr(text string) json.RawMessage {
-	if raw := []byte(text); json.Valid(raw) && eventlog.Depth(raw) < eventlog.MaxDepth/2 {
-		return raw
-	}
-	raw, _ := eventlog.Marshal(text)
-	return raw
 }
 
 // resultOf returns the result of a tool: an object or an array, which clients send as a text,
 // or the text.
 func resultOf(text string) json.RawMessage {
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
-		return jsonOr(text)
+		return web.JSONOf(text)
 	}
 	raw, _ := eventlog.Marshal(text)
 	return raw

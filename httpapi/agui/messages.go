@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -38,7 +39,7 @@ func messagesOf(t *projector.Tree) []object {
 			all = append(all, answer(answerID(m), m.Parts)...)
 		case projector.RoleTool:
 			if m.ToolName != agentloop.FinishTool {
-				all = append(all, toolMessage(m.ToolCallID, m.MessageID, resultText(m.Result, m.Error)))
+				all = append(all, toolMessage(m.ToolCallID, m.MessageID, web.TextOf(m.Result, m.Error)))
 			}
 		}
 		all = append(all, failedAnswers(t, i)...)
@@ -171,16 +172,11 @@ func partsOf(partial []projector.PartialPart) (parts []fact.TurnPart) {
 		case projector.PartialReasoning:
 			parts = append(parts, fact.TurnPart{Reasoning: string(p.Text)})
 		case projector.PartialToolCall:
-			parts = append(parts, fact.TurnPart{ToolCall: &fact.ToolCall{ID: p.CallID, Name: p.ToolName, Arguments: quoted(string(p.Text))}})
+			args, _ := json.Marshal(string(p.Text)) // what has come of them is no JSON
+			parts = append(parts, fact.TurnPart{ToolCall: &fact.ToolCall{ID: p.CallID, Name: p.ToolName, Arguments: args}})
 		}
 	}
 	return parts
-}
-
-// quoted returns a text as arguments that are no JSON.
-func quoted(text string) json.RawMessage {
-	raw, _ := json.Marshal(text)
-	return raw
 }
 
 // argumentsText returns the text of a call's arguments, as the model gave them.
@@ -188,19 +184,7 @@ func argumentsText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
 	}
-	return resultText(raw, "")
-}
-
-// resultText returns the outcome of a call as a text: a JSON string as it is.
-func resultText(raw json.RawMessage, failure string) string {
-	var text string
-	switch {
-	case failure != "":
-		return failure
-	case json.Unmarshal(raw, &text) == nil:
-		return text
-	}
-	return string(raw)
+	return web.TextOf(raw, "")
 }
 
 // broughtBy returns the messages with which a run began, in the state at its request: the
@@ -213,7 +197,7 @@ func broughtBy(t *projector.Tree) []object {
 		}
 		for i := range s.Turn.Step.Calls {
 			if c := &s.Turn.Step.Calls[i]; clientHas(c) {
-				all = append(all, toolMessage(c.ID, c.Answer.MessageID, resultText(c.Answer.Result, c.Answer.Error)))
+				all = append(all, toolMessage(c.ID, c.Answer.MessageID, web.TextOf(c.Answer.Result, c.Answer.Error)))
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // again separates a call id from a number, if a call that was taken back had the same id:
@@ -154,7 +155,7 @@ func (f *folder) callEnds(r eventlog.Record, own bool, c *eventlog.ToolEnd) {
 	switch {
 	case it != nil && it.kind == kindFunction && it.done && !it.gone:
 		out := f.newItem(r, kindOutput)
-		out.call, out.result = it.call, resultText(c.Result)
+		out.call, out.result = it.call, web.TextOf(c.Result, "")
 		if c.Error != nil {
 			out.result = *c.Error
 		}
@@ -173,7 +174,7 @@ func (f *folder) callEnds(r eventlog.Record, own bool, c *eventlog.ToolEnd) {
 		f.finish(it, statusFailed)
 		return
 	}
-	it.result = resultText(c.Result)
+	it.result = web.TextOf(c.Result, "")
 	f.finish(it, statusCompleted)
 }
 

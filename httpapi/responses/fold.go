@@ -1,8 +1,6 @@
 package responses
 
 import (
-	"encoding/json"
-
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -320,13 +318,4 @@ func (f *folder) cite(r eventlog.Record, c *eventlog.SourceURL) {
 	f.send("response.output_text.annotation.added", object{
 		"item_id": it.id, "output_index": it.index, "content_index": 0, "annotation_index": len(it.notes) - 1, "annotation": note,
 	})
-}
-
-// resultText returns the result of a tool as a text: a JSON string as it is.
-func resultText(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	return string(raw)
 }

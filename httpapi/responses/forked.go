@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -27,7 +28,7 @@ func forkedItems(session string, seq uint64, state json.RawMessage) (all []objec
 		case m.Role == projector.RoleSystem:
 			all = append(all, systemItem(id("msg"), m.Content))
 		case m.Role == projector.RoleTool && m.AnsweredAs == fact.PendingClient:
-			all = append(all, outputItem(id("fco"), m.ToolCallID, outcome(m.Result, m.Error)))
+			all = append(all, outputItem(id("fco"), m.ToolCallID, web.TextOf(m.Result, m.Error)))
 		case m.Role == projector.RoleAssistant:
 			for _, p := range m.Parts {
 				it := partItem(p)
@@ -67,7 +68,7 @@ func forkedCall(s *projector.Session, message int, c *fact.ToolCall) *item {
 		case m.Error != "":
 			it.status, it.failure = statusFailed, m.Error
 		default:
-			it.result = resultText(m.Result)
+			it.result = web.TextOf(m.Result, "")
 		}
 		return it
 	}

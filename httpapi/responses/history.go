@@ -2,7 +2,6 @@ package responses
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -131,7 +130,7 @@ func addedItems(session string, seq uint64, m *fact.MessageAdded) (all []object)
 	case fact.AddedSystem:
 		return []object{systemItem(inputID("msg", session, seq, 0), m.Content)}
 	case fact.AddedTool:
-		return []object{outputItem(inputID("fco", session, seq, 0), m.ToolCallID, outcome(m.Result, m.Error))}
+		return []object{outputItem(inputID("fco", session, seq, 0), m.ToolCallID, web.TextOf(m.Result, m.Error))}
 	}
 	for i, p := range m.Parts {
 		if it := partItem(p); it != nil {
@@ -158,14 +157,6 @@ func partItem(p fact.TurnPart) *item {
 	return it
 }
 
-// outcome is the text of a call's result or error.
-func outcome(result json.RawMessage, failure string) string {
-	if failure != "" {
-		return failure
-	}
-	return resultText(result)
-}
-
 func systemItem(id, content string) object {
 	return object{
 		"type": "message", "id": id, "role": "system", "status": statusCompleted,
@@ -181,7 +172,7 @@ func outputItem(id, call, output string) object {
 func answerItem(session string, seq uint64, run string, f *fact.ResultSubmitted) object {
 	switch f.Kind {
 	case fact.SubmitClientResult:
-		return outputItem(inputID("fco", session, seq, 0), f.ToolCallID, outcome(f.Result, f.Error))
+		return outputItem(inputID("fco", session, seq, 0), f.ToolCallID, web.TextOf(f.Result, f.Error))
 	case fact.SubmitApproval:
 		return object{
 			"type": "mcp_approval_response", "id": inputID("mcpa", session, seq, 0), "approve": f.Approved, "reason": optional(f.Reason),

@@ -3,7 +3,6 @@ package responses
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -69,7 +68,7 @@ func (in *reader) item(o *web.Object, path string) error {
 	case "function_call":
 		id, name := o.Word("call_id"), o.Word("name")
 		in.called[id] = name
-		in.part(fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: name, Arguments: argumentsOf(o.OptText("arguments"))}})
+		in.part(fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: name, Arguments: web.JSONOf(o.OptText("arguments"))}})
 	case "function_call_output":
 		return in.output(o, path)
 	case "reasoning":
@@ -78,7 +77,7 @@ func (in *reader) item(o *web.Object, path string) error {
 		}
 	case "mcp_call": // the server has run it
 		id, name := o.Word("id"), o.Word("name")
-		in.part(fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: name, Arguments: argumentsOf(o.OptText("arguments"))}})
+		in.part(fact.TurnPart{ToolCall: &fact.ToolCall{ID: id, Name: name, Arguments: web.JSONOf(o.OptText("arguments"))}})
 		in.result(id, name, o.OptText("output"), o.Has("error"))
 	case "mcp_approval_request", "item_reference": // the session has what they name
 	case "mcp_approval_response":
@@ -142,15 +141,6 @@ func outputText(o *web.Object, path string) (string, error) {
 		text.WriteString(part.Text("text"))
 	}
 	return text.String(), nil
-}
-
-// argumentsOf returns the arguments of a call as JSON.
-func argumentsOf(text string) json.RawMessage {
-	if raw := []byte(text); json.Valid(raw) && eventlog.Depth(raw) < eventlog.MaxDepth/2 {
-		return raw
-	}
-	raw, _ := eventlog.Marshal(text)
-	return raw
 }
 
 func reasoningOf(o *web.Object) string {

@@ -34,6 +34,28 @@ func ElementsOf(array io.Reader) iter.Seq2[json.RawMessage, error] {
 	}
 }
 
+// JSONOf returns a text that is JSON as it is, and any other as a JSON string.
+func JSONOf(text string) json.RawMessage {
+	if raw := []byte(text); json.Valid(raw) && eventlog.Depth(raw) < eventlog.MaxDepth/2 {
+		return raw
+	}
+	raw, _ := eventlog.Marshal(text)
+	return raw
+}
+
+// TextOf returns the outcome of a call, its result or why it failed, as a text: a JSON string as
+// it is.
+func TextOf(result json.RawMessage, failure string) string {
+	var text string
+	switch {
+	case failure != "":
+		return failure
+	case json.Unmarshal(result, &text) == nil:
+		return text
+	}
+	return string(result)
+}
+
 // Compacted returns JSON without white space between tokens, or nil.
 func Compacted(raw json.RawMessage) (json.RawMessage, error) {
 	if raw == nil {
