@@ -135,7 +135,7 @@ func (s *Session) stream(c eventlog.Chunk) {
 func (s *Session) commitStep(r eventlog.Record, c *eventlog.StepCommitted) {
 	s.commit(r.Sequence)
 	s.StepCount = c.Step
-	if run := s.run(c.RunID); run != nil {
+	if run := s.RunOf(c.RunID); run != nil {
 		run.StepCount++
 	}
 	if s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == c.StepID {
@@ -143,7 +143,8 @@ func (s *Session) commitStep(r eventlog.Record, c *eventlog.StepCommitted) {
 	}
 }
 
-func (s *Session) run(id string) *Run {
+// RunOf returns the run with an id, or nil.
+func (s *Session) RunOf(id string) *Run {
 	for i := len(s.Runs) - 1; i >= 0; i-- {
 		if s.Runs[i].RunID == id {
 			return &s.Runs[i]

@@ -30,7 +30,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f fact.Fact, before uint
 	case *fact.MetadataReplaced:
 		s.Metadata = f.Metadata
 	case *fact.RunDeleted:
-		if run := s.run(f.RunID); run != nil {
+		if run := s.RunOf(f.RunID); run != nil {
 			run.Deleted = true
 		}
 	case *fact.RunRequested:
@@ -39,7 +39,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f fact.Fact, before uint
 	case *fact.RunClaimed:
 		t.AskedAt = f.Timestamp
 		t.claimed(r, f)
-		if run := s.run(f.RunID); run != nil {
+		if run := s.RunOf(f.RunID); run != nil {
 			run.Claims++
 		}
 	case *fact.ClaimSettled:
@@ -166,7 +166,7 @@ func (s *Session) addMessage(r eventlog.Record, f *fact.MessageAdded) {
 }
 
 func (s *Session) requestRun(f *fact.RunRequested, before uint64) string {
-	if s.run(f.RunID) != nil {
+	if s.RunOf(f.RunID) != nil {
 		return fmt.Sprintf("run %s was requested before", f.RunID)
 	}
 	if run := s.CurrentRun(); run != nil && run.Status == fact.RunRunning {
@@ -300,10 +300,10 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *fact.ToolResult) str
 }
 
 func (s *Session) endRun(r eventlog.Record, f *fact.RunEnded) {
-	if run := s.run(f.RunID); run != nil {
+	if run := s.RunOf(f.RunID); run != nil {
 		run.Status, run.CompletedAt = f.Status, f.Timestamp
 	}
-	if s.Turn != nil && s.Turn.RunID != f.RunID && s.run(s.Turn.RunID) != nil {
+	if s.Turn != nil && s.Turn.RunID != f.RunID && s.RunOf(s.Turn.RunID) != nil {
 		return // another run drives the turn
 	}
 	switch f.Status {

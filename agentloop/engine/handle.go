@@ -75,7 +75,7 @@ func (h *Handle) Result(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	run := h.run(t)
+	run := t.RunOf(h.RunID)
 	if run == nil {
 		return Result{}, eventlog.ErrSessionNotFound
 	}
@@ -104,16 +104,6 @@ func (h *Handle) rested(ctx context.Context) (*projector.Tree, error) {
 		last := t.CurrentRun()
 		return last == nil || !t.Running() || last.RunID != h.RunID
 	})
-}
-
-// run returns the handle's run, or nil if the session has none such.
-func (h *Handle) run(t *projector.Tree) *projector.Run {
-	for i := range t.Runs {
-		if t.Runs[i].RunID == h.RunID {
-			return &t.Runs[i]
-		}
-	}
-	return nil
 }
 
 // stateAtEnd returns the state in which a run that is not the session's last one
@@ -174,7 +164,7 @@ func (h *Handle) Stream(ctx context.Context, from uint64) eventlog.Stream {
 			yield(eventlog.Record{}, err)
 			return
 		}
-		run := h.run(t)
+		run := t.RunOf(h.RunID)
 		switch {
 		case run == nil:
 			yield(eventlog.Record{}, eventlog.ErrSessionNotFound)

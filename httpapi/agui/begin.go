@@ -113,10 +113,8 @@ func (s *Routes) found(ctx context.Context, session, run string) (*projector.Run
 	if err != nil {
 		return nil, err
 	}
-	for i := range t.Runs {
-		if t.Runs[i].RunID == run {
-			return &t.Runs[i], nil
-		}
+	if found := t.RunOf(run); found != nil {
+		return found, nil
 	}
 	return nil, eventlog.ErrSessionNotFound
 }

@@ -130,10 +130,8 @@ func (s *Routes) placeOf(ctx context.Context, begun engine.Started) (place, erro
 	if err != nil {
 		return place{}, err
 	}
-	for i := range t.Runs {
-		if t.Runs[i].RunID == begun.RunID {
-			return place{session: begun.SessionID, tree: t, run: &t.Runs[i]}, nil
-		}
+	if run := t.RunOf(begun.RunID); run != nil {
+		return place{session: begun.SessionID, tree: t, run: run}, nil
 	}
 	return place{}, eventlog.ErrSessionNotFound
 }

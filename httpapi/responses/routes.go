@@ -58,17 +58,11 @@ func (s *Routes) find(r *web.Request, id string, missing *Problem) (place, error
 	if err != nil {
 		return place{}, err
 	}
-	for i := range t.Runs {
-		found := &t.Runs[i]
-		if found.RunID != run {
-			continue
-		}
-		if found.Struck || found.Deleted || t.Ephemeral && found == t.CurrentRun() {
-			return place{}, missing
-		}
-		return place{session: session, tree: t, run: found}, nil
+	found := t.RunOf(run)
+	if found == nil || found.Struck || found.Deleted || t.Ephemeral && found == t.CurrentRun() {
+		return place{}, missing
 	}
-	return place{}, missing
+	return place{session: session, tree: t, run: found}, nil
 }
 
 // session returns the state of a session that the caller may use, or missing.

@@ -81,15 +81,13 @@ func (a *Admin) DeleteRun(ctx context.Context, session, run string) error {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
-		for _, r := range t.Runs {
-			if r.RunID == run && r.Deleted {
-				return nil, nil
-			}
-			if r.RunID == run {
-				return []record.Draft{{Run: run, Fact: &fact.RunDeleted{RunID: run, Base: a.requests.Clock.FactBase(session)}}}, nil
-			}
+		switch r := t.RunOf(run); {
+		case r == nil:
+			return nil, agentloop.ErrNothingToResume
+		case r.Deleted:
+			return nil, nil
 		}
-		return nil, agentloop.ErrNothingToResume
+		return []record.Draft{{Run: run, Fact: &fact.RunDeleted{RunID: run, Base: a.requests.Clock.FactBase(session)}}}, nil
 	})
 }
 
