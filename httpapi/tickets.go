@@ -51,11 +51,7 @@ func newTicketCipher(key []byte) (cipher.AEAD, error) {
 // ticket answers POST /sessions/{id}/tickets and /chat/{id}/tickets. Its
 // operation is that of the streams which the ticket opens.
 func (s *Server) ticket(w http.ResponseWriter, r *web.Request) error {
-	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
-	if err == nil && len(raw) > 0 { // nothing in it is used
-		_, err = web.ParseObject(raw)
-	}
-	if err != nil {
+	if _, err := r.ReadOptObject(w); err != nil { // nothing in it is used
 		return err
 	}
 	if _, err := s.opts.Log.Head(r.Context(), r.Session); err != nil {

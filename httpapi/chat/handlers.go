@@ -135,20 +135,14 @@ func (s *Routes) Abort(w http.ResponseWriter, r *web.Request) error {
 }
 
 func (s *Routes) stop(w http.ResponseWriter, r *web.Request, ask control.Stopper) error {
-	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
+	body, err := r.ReadOptObject(w)
 	if err != nil {
 		return err
 	}
-	reason := ""
-	if len(raw) > 0 {
-		body, err := web.ParseObject(raw)
-		if err != nil {
-			return err
-		}
-		inSession(body, r.Session)
-		if reason = body.OptText("reason"); *body.Err != nil {
-			return *body.Err
-		}
+	inSession(body, r.Session)
+	reason := body.OptText("reason")
+	if *body.Err != nil {
+		return *body.Err
 	}
 	return s.control.StopSession(w, r, r.Session, reason, ask)
 }

@@ -26,11 +26,11 @@ func (s *Routes) Create(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	raw, err := s.readRaw(w, r)
+	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
 	if err != nil {
 		return err
 	}
-	o, err := s.parseRaw(r, raw)
+	o, err := r.Parse(raw)
 	if err != nil {
 		return err
 	}
@@ -104,24 +104,11 @@ func (s *Routes) forget(r *web.Request, at place) {
 }
 
 func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (*web.Object, error) {
-	raw, err := s.readRaw(w, r)
+	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
 	if err != nil {
 		return nil, err
 	}
-	return s.parseRaw(r, raw)
-}
-
-func (s *Routes) readRaw(w http.ResponseWriter, r *web.Request) ([]byte, error) {
-	return r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
-}
-
-func (s *Routes) parseRaw(r *web.Request, raw []byte) (*web.Object, error) {
-	done, err := r.ParseTurn()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return web.ParseObject(raw)
+	return r.Parse(raw)
 }
 
 // placeOf returns the place of a run that has begun.

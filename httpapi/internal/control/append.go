@@ -207,19 +207,13 @@ func (s *Routes) createFor(ctx context.Context, c auth.Caller, tip *snapshot.Tip
 
 // End answers POST /sessions/{id}/end: the stream is complete.
 func (s *Routes) End(w http.ResponseWriter, r *web.Request) error {
-	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
+	body, err := r.ReadOptObject(w)
 	if err != nil {
 		return err
 	}
 	end := &fact.StreamEnd{StreamID: r.Session, Timestamp: time.Now().UnixMilli()}
-	if len(raw) > 0 { // all that it can say is optional
-		body, err := web.ParseObject(raw)
-		if err != nil {
-			return err
-		}
-		if end.FinalOutput, err = web.Compacted(body.Members["finalOutput"]); err != nil {
-			return err
-		}
+	if end.FinalOutput, err = web.Compacted(body.Members["finalOutput"]); err != nil {
+		return err
 	}
 	return s.closeStream(w, r, end, len(end.FinalOutput) == 0, digest([]byte(end.Type()), end.FinalOutput))
 }

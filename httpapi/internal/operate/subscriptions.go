@@ -16,24 +16,16 @@ func (s *Routes) Subscribe(w http.ResponseWriter, r *web.Request) error {
 	if s.Grant == nil {
 		return ErrNoSubscribers
 	}
-	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
+	body, err := r.ReadOptObject(w)
 	if err != nil {
 		return err
 	}
-	var ttl time.Duration // the server's own
-	if len(raw) > 0 {
-		body, err := web.ParseObject(raw)
-		if err != nil {
-			return err
-		}
-		given, d := body.Duration("ttl")
-		if given && (d < api.MinSubscription || d > api.MaxSubscription) {
-			body.Fail("ttl", "must be from 1s to 24h")
-		}
-		if *body.Err != nil {
-			return *body.Err
-		}
-		ttl = d
+	given, ttl := body.Duration("ttl") // 0: the server's own
+	if given && (ttl < api.MinSubscription || ttl > api.MaxSubscription) {
+		body.Fail("ttl", "must be from 1s to 24h")
+	}
+	if *body.Err != nil {
+		return *body.Err
 	}
 	if _, err := s.Log.Head(r.Context(), r.Session); err != nil {
 		return err

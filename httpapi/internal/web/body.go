@@ -188,12 +188,29 @@ func (r *Request) ReadObject(w http.ResponseWriter) (*Object, error) {
 	return ParseObject(raw)
 }
 
+// ReadOptObject is ReadObject for a body that may be empty, which is an object without members.
+func (r *Request) ReadOptObject(w http.ResponseWriter) (*Object, error) {
+	raw, err := r.ReadBody(w, api.MaxBody, DefaultBodyTimeout)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(raw) == 0:
+		return &Object{Members: map[string]json.RawMessage{}, Err: new(error)}, nil
+	}
+	return ParseObject(raw)
+}
+
 // ReadNamed is ReadObject for a body that names the session. See ReadSession.
 func (r *Request) ReadNamed(w http.ResponseWriter, limit int, members ...string) (*Object, error) {
 	raw, err := r.ReadSession(w, limit, members...)
 	if err != nil {
 		return nil, err
 	}
+	return r.Parse(raw)
+}
+
+// Parse is ParseObject when it is the request's turn to parse.
+func (r *Request) Parse(raw []byte) (*Object, error) {
 	done, err := r.ParseTurn()
 	if err != nil {
 		return nil, err
