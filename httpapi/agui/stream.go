@@ -93,26 +93,9 @@ func (p *reading) folder(ctx context.Context) *folder {
 	return newFolder(p.session, p.run.RunID, func(seq uint64) (*projector.Tree, error) { return p.states.At(ctx, p.session, seq) })
 }
 
-// records yields the records of the session from the run's request on, as they come.
-func (p *reading) records(ctx context.Context) iter.Seq2[eventlog.Record, error] {
-	return func(yield func(eventlog.Record, error) bool) {
-		past := eventlog.WithHead(ctx, p.session, p.live.Head)
-		for r, err := range p.log.Read(past, p.session, p.run.StartSequence, p.live.Head) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-		for r, err := range stream.After(p.live.Head, p.live.Follow(ctx)) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // open reads the first record, so that an error of it is answered before the stream begins.
 func (p *reading) open(ctx context.Context) (events iter.Seq2[web.Event, error], stop func(), err error) {
-	records, stop, err := stream.Peek(p.records(ctx))
+	records, stop, err := stream.Peek(stream.Since(ctx, p.log, p.session, p.run.StartSequence, p.live))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,7 +42,7 @@ func (s *Routes) await(ctx context.Context, p place) (*folder, error) {
 		return f, err
 	}
 	defer live.Leave()
-	for r, err := range s.records(ctx, p, live) {
+	for r, err := range stream.Since(ctx, s.log, p.session, p.run.StartSequence, live) {
 		if err != nil && ctx.Err() == nil {
 			return f, err
 		}
@@ -56,23 +56,6 @@ func (s *Routes) await(ctx context.Context, p place) (*folder, error) {
 	return f, context.Cause(ctx)
 }
 
-// records yields the records of a session from a run's request on, as they come.
-func (s *Routes) records(ctx context.Context, p place, live eventlog.Attachment) iter.Seq2[eventlog.Record, error] {
-	return func(yield func(eventlog.Record, error) bool) {
-		past := eventlog.WithHead(ctx, p.session, live.Head)
-		for r, err := range s.log.Read(past, p.session, p.run.StartSequence, live.Head) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-		for r, err := range stream.After(live.Head, live.Follow(ctx)) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // stream answers with the events of a response whose sequence_number is greater than after,
 // until the response ends.
 func (s *Routes) stream(w http.ResponseWriter, r *web.Request, p place, after int) error {
@@ -82,7 +65,7 @@ func (s *Routes) stream(w http.ResponseWriter, r *web.Request, p place, after in
 			return err
 		}
 		defer live.Leave()
-		records, stop, err := stream.Peek(s.records(ctx, p, live))
+		records, stop, err := stream.Peek(stream.Since(ctx, s.log, p.session, p.run.StartSequence, live))
 		if err != nil {
 			return err
 		}

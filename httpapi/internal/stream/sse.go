@@ -131,6 +131,23 @@ func After(head uint64, records iter.Seq2[eventlog.Record, error]) iter.Seq2[eve
 	}
 }
 
+// Since yields the records of a session after a sequence, as they come. live is attached to it.
+func Since(ctx context.Context, log eventlog.Log, session string, after uint64, live eventlog.Attachment) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		past := eventlog.WithHead(ctx, session, live.Head)
+		for r, err := range log.Read(past, session, after, live.Head) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		for r, err := range After(live.Head, live.Follow(ctx)) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 func startOf(session string, t *projector.Tree, ending func(*projector.Session) *web.Event) start {
 	return start{
 		session: session, root: t.SessionID, head: t.Head, dead: t.Dead, status: t.StreamStatus, end: ending(&t.Session),
