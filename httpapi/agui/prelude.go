@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 )
@@ -40,17 +39,10 @@ func (f *folder) again(t *projector.Tree) {
 // events have no ids: there is nothing to rejoin.
 func standing(t *projector.Tree) iter.Seq2[web.Event, error] {
 	return func(yield func(web.Event, error) bool) {
-		var all []object
 		f := newFolder(t.SessionID, t.SessionID, nil)
-		f.name, f.emit = t.SessionID, func(e object) { all = append(all, e) }
+		f.name = t.SessionID
 		f.end = object{"type": typeRunFinished, "threadId": t.SessionID, "runId": t.SessionID, "outcome": f.outcome(t)}
-		f.again(t)
-		for _, e := range all {
-			data, err := eventlog.Marshal(e)
-			if !yield(web.Event{Data: data}, err) || err != nil {
-				return
-			}
-		}
+		f.prelude(t, web.Position{}, yield)
 	}
 }
 

@@ -113,7 +113,7 @@ func (p *reading) events(ctx context.Context, records iter.Seq2[eventlog.Record,
 		last := web.Position{}
 		for r, err := range records {
 			if err == nil && !begun && r.Sequence > p.fresh.Head {
-				if begun = true; !p.prelude(f, last, yield) {
+				if begun = true; !f.prelude(p.fresh, last, yield) {
 					return
 				}
 			}
@@ -139,7 +139,7 @@ func (p *reading) events(ctx context.Context, records iter.Seq2[eventlog.Record,
 			}
 			ready = ready[:0]
 			if !begun && r.Sequence == p.fresh.Head || f.end != nil && !begun {
-				if begun = true; !p.prelude(f, last, yield) {
+				if begun = true; !f.prelude(p.fresh, last, yield) {
 					return
 				}
 			}
@@ -151,12 +151,12 @@ func (p *reading) events(ctx context.Context, records iter.Seq2[eventlog.Record,
 }
 
 // prelude sends what a new client begins with: the run, its state and messages so far, and the
-// beginning of what is open. Its last event has the id of the last one before, so that the
-// client can continue after it.
-func (p *reading) prelude(f *folder, last web.Position, yield func(web.Event, error) bool) bool {
+// beginning of what is open. Its last event has the id of the last one before, if there is one, so
+// that the client can continue after it.
+func (f *folder) prelude(t *projector.Tree, last web.Position, yield func(web.Event, error) bool) bool {
 	var all []object
 	f.emit = func(e object) { all = append(all, e) }
-	f.again(p.fresh)
+	f.again(t)
 	for i, e := range all {
 		data, err := eventlog.Marshal(e)
 		out := web.Event{Data: data}
