@@ -30,17 +30,14 @@ func (s *Routes) begin(ctx context.Context, agent string, in input) (*projector.
 		return nil, err
 	}
 	options := fact.RunOptions{Name: in.run, Instructions: in.instructions, Tools: in.tools, Client: client}
-	if t == nil || t.Turn == nil {
-		if t != nil {
-			if run := t.RunNamed(in.run); run != nil {
-				return run, nil
-			}
+	if t != nil {
+		if run := t.RunNamed(in.run); run != nil {
+			return run, nil
 		}
-		return s.execute(ctx, agent, t, in, options)
 	}
-	switch run := t.RunNamed(in.run); {
-	case run != nil:
-		return run, nil
+	switch {
+	case t == nil || t.Turn == nil:
+		return s.execute(ctx, agent, t, in, options)
 	case t.AgentType != agent:
 		return nil, agentloop.ErrOtherAgent
 	}
@@ -64,8 +61,8 @@ func (s *Routes) execute(ctx context.Context, agent string, t *projector.Tree, i
 	}
 	spoken := slices.ContainsFunc(req.Messages, func(m agentloop.Input) bool { return m.Added == nil })
 	if !spoken {
-		if run := lastRun(t); run != nil && t.AgentType == agent {
-			return run, nil // the client repeats what was answered
+		if t != nil && t.AgentType == agent && t.CurrentRun() != nil {
+			return t.CurrentRun(), nil // the client repeats what was answered
 		}
 		return nil, invalid("messages: must have a message of the user")
 	}
@@ -74,13 +71,6 @@ func (s *Routes) execute(ctx context.Context, agent string, t *projector.Tree, i
 		return nil, err
 	}
 	return s.found(ctx, in.thread, h.RunID)
-}
-
-func lastRun(t *projector.Tree) *projector.Run {
-	if t == nil {
-		return nil
-	}
-	return t.CurrentRun()
 }
 
 // resume continues a turn that waits, or was interrupted.
