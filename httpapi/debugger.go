@@ -4,9 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"path"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/debugger"
@@ -44,28 +41,14 @@ func (s *Server) file(w http.ResponseWriter, r *web.Request, status int, f debug
 	h.Set("Content-Security-Policy", debugger.Policy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
-	rc := http.NewResponseController(w)
-	r.ExtendDeadline(rc)
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	} else {
 		h.Set("ETag", f.ETag)
-		if hasTag(r.Header.Get("If-None-Match"), f.ETag) {
+		if web.HasTag(r.Header.Values("If-None-Match"), f.ETag) {
 			w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
 	}
-	h.Set("Content-Type", f.ContentType)
-	h.Set("Content-Length", strconv.Itoa(len(f.Content)))
-	w.WriteHeader(status)
-	_ = r.WriteAll(w, rc, f.Content) // a client that has left is no error
-	return nil
-}
-
-// hasTag reports whether a header If-None-Match lists a tag.
-func hasTag(header, tag string) bool {
-	return slices.ContainsFunc(strings.Split(header, ","), func(t string) bool {
-		t = strings.TrimPrefix(strings.TrimSpace(t), "W/")
-		return t == tag || t == "*"
-	})
+	return r.RespondBytes(w, status, f.ContentType, f.Content)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/durable"
@@ -186,19 +184,11 @@ func answer(w http.ResponseWriter, r *web.Request, v *durable.View, from durable
 	}
 	tag += `"`
 	h.Set("ETag", tag)
-	if matches(r.Header.Values("If-None-Match"), tag) {
+	if web.HasTag(r.Header.Values("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	return r.RespondBytes(w, http.StatusOK, v.ContentType, b.body)
-}
-
-// matches reports whether a client has what a tag names.
-func matches(has []string, tag string) bool {
-	return slices.ContainsFunc(strings.Split(strings.Join(has, ","), ","), func(t string) bool {
-		t = strings.TrimPrefix(strings.TrimSpace(t), "W/")
-		return t == tag || t == "*"
-	})
 }
 
 // poll waits for something after the end of a stream, and answers with it.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -43,6 +44,14 @@ func (g *Gate) RespondBytes(w http.ResponseWriter, status int, contentType strin
 	w.WriteHeader(status)
 	_ = g.WriteAll(w, rc, body) // a client that has left is no error
 	return nil
+}
+
+// HasTag reports whether the headers If-None-Match list a tag: the client has what it names.
+func HasTag(headers []string, tag string) bool {
+	return slices.ContainsFunc(strings.Split(strings.Join(headers, ","), ","), func(t string) bool {
+		t = strings.TrimPrefix(strings.TrimSpace(t), "W/")
+		return t == tag || t == "*"
+	})
 }
 
 // WriteJSON is Respond for a value that can always be encoded.
