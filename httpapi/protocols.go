@@ -1,13 +1,11 @@
 package httpapi
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/helixd/helixd/httpapi/agui"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/durable"
-	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/httpapi/responses"
 )
 
@@ -69,16 +67,4 @@ func protocolName(route string) string {
 func (s *Server) spoken(path string) bool {
 	p := protocolOf(path)
 	return p == nil || p.on(&s.opts.Protocols)
-}
-
-func durables(f func(*durable.Routes, http.ResponseWriter, *web.Request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.durable, w, r) }
-}
-
-func answers(f func(*responses.Routes, http.ResponseWriter, *web.Request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.responses, w, r) }
-}
-
-func aguis(f func(*agui.Routes, http.ResponseWriter, *web.Request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.agui, w, r) }
 }

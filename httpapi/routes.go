@@ -38,25 +38,23 @@ type route struct {
 // handler answers an admitted request.
 type handler func(*Server, http.ResponseWriter, *web.Request) error
 
-func streams(f func(*stream.Routes, http.ResponseWriter, *web.Request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.stream, w, r) }
+// of makes handlers of the routes of a part of the server.
+func of[R any](part func(*Server) R) func(func(R, http.ResponseWriter, *web.Request) error) handler {
+	return func(f func(R, http.ResponseWriter, *web.Request) error) handler {
+		return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(part(s), w, r) }
+	}
 }
 
-func inspects(f func(*inspect.Routes, http.ResponseWriter, *web.Request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.inspect, w, r) }
-}
-
-func controls(f func(*control.Routes, http.ResponseWriter, *web.Request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.control, w, r) }
-}
-
-func operates(f func(*operate.Routes, http.ResponseWriter, *web.Request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.operate, w, r) }
-}
-
-func chats(f func(*chat.Routes, http.ResponseWriter, *web.Request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.chat, w, r) }
-}
+var (
+	streams  = of(func(s *Server) *stream.Routes { return s.stream })
+	inspects = of(func(s *Server) *inspect.Routes { return s.inspect })
+	controls = of(func(s *Server) *control.Routes { return s.control })
+	operates = of(func(s *Server) *operate.Routes { return s.operate })
+	chats    = of(func(s *Server) *chat.Routes { return s.chat })
+	durables = of(func(s *Server) *durable.Routes { return s.durable })
+	answers  = of(func(s *Server) *responses.Routes { return s.responses })
+	aguis    = of(func(s *Server) *agui.Routes { return s.agui })
+)
 
 // source says where a request names its session.
 type source int
