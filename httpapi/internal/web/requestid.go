@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"regexp"
 
 	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
@@ -12,8 +13,8 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// maxRequestID is the longest request id that a client may choose, in bytes.
-const maxRequestID = 128
+// requestIDPattern: ids that clients may choose, which need no escaping in headers and logs.
+var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 type requestIDKey struct{}
 
@@ -28,7 +29,7 @@ func RequestID(ctx context.Context) string {
 // that the request's context belongs to, else a new ULID. The answer's header has it.
 func WithID(w http.ResponseWriter, r *http.Request) *http.Request {
 	var id string
-	if given := r.Header.Values(api.HeaderRequestID); len(given) == 1 && isRequestID(given[0]) {
+	if given := r.Header.Values(api.HeaderRequestID); len(given) == 1 && requestIDPattern.MatchString(given[0]) {
 		id = given[0]
 	} else if trace := trace.SpanContextFromContext(r.Context()).TraceID(); trace.IsValid() {
 		id = trace.String()
@@ -37,21 +38,6 @@ func WithID(w http.ResponseWriter, r *http.Request) *http.Request {
 	}
 	w.Header().Set(api.HeaderRequestID, id)
 	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
-}
-
-// isRequestID reports whether an id needs no escaping in headers and logs.
-func isRequestID(id string) bool {
-	if id == "" || len(id) > maxRequestID {
-		return false
-	}
-	for _, c := range []byte(id) {
-		switch {
-		case 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // WithRequestID returns a handler that adds the request's id to each line that is logged
