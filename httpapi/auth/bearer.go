@@ -24,28 +24,13 @@ type Token struct {
 // Tokens are compared in constant time. If one is given several times, any of
 // the entries may allow.
 func BearerTokens(tokens []Token) Authenticator {
-	tokens = slices.Clone(tokens)
-	sums := make([][sha256.Size]byte, len(tokens))
-	for i, t := range tokens {
-		sums[i] = sha256.Sum256([]byte(t.Token))
-	}
+	match := matcher(tokens)
 	return func(r *http.Request, op Operation, session string) error {
-		given := BearerOf(r)
-		if given == "" {
-			return ErrUnauthorized
-		}
-		sum := sha256.Sum256([]byte(given))
-		known, allowed := false, false
-		for i, t := range tokens { // all of them, so that the time does not depend on which one matches
-			if subtle.ConstantTimeCompare(sum[:], sums[i][:]) == 1 {
-				known = true
-				allowed = allowed || t.allows(op, session)
-			}
-		}
+		own := match(r)
 		switch {
-		case !known:
+		case len(own) == 0:
 			return ErrUnauthorized
-		case !allowed:
+		case !slices.ContainsFunc(own, func(t Token) bool { return t.allows(op, session) }):
 			return ErrForbidden
 		}
 		return nil
@@ -56,32 +41,36 @@ func BearerTokens(tokens []Token) Authenticator {
 // Of a token that is given several times, the first entry counts, but any of them
 // may grant [OpActAs].
 func TokenCallers(tokens []Token) Identifier {
+	match := matcher(tokens)
+	return func(r *http.Request) (Caller, error) {
+		own := match(r)
+		if len(own) == 0 {
+			return Caller{}, ErrUnauthorized
+		}
+		first := own[0]
+		return Caller{Name: first.Name, User: first.User, Tenant: first.Tenant, ActAs: slices.ContainsFunc(own, Token.actsAs)}, nil
+	}
+}
+
+// matcher returns a function that returns those of the tokens that a request has, in their order.
+func matcher(tokens []Token) func(*http.Request) []Token {
 	tokens = slices.Clone(tokens)
 	sums := make([][sha256.Size]byte, len(tokens))
 	for i, t := range tokens {
 		sums[i] = sha256.Sum256([]byte(t.Token))
 	}
-	return func(r *http.Request) (Caller, error) {
+	return func(r *http.Request) (own []Token) {
 		given := BearerOf(r)
 		if given == "" {
-			return Caller{}, ErrUnauthorized
+			return nil
 		}
 		sum := sha256.Sum256([]byte(given))
-		var c Caller
-		known := false
 		for i, t := range tokens { // all of them, so that the time does not depend on which one matches
-			if subtle.ConstantTimeCompare(sum[:], sums[i][:]) != 1 {
-				continue
+			if subtle.ConstantTimeCompare(sum[:], sums[i][:]) == 1 {
+				own = append(own, t)
 			}
-			if !known {
-				c, known = Caller{Name: t.Name, User: t.User, Tenant: t.Tenant}, true
-			}
-			c.ActAs = c.ActAs || t.actsAs()
 		}
-		if !known {
-			return Caller{}, ErrUnauthorized
-		}
-		return c, nil
+		return own
 	}
 }
 
