@@ -14,7 +14,6 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
@@ -55,7 +54,7 @@ func (c compareCmd) Run(p *flags.Process) error {
 			q.Set(name+"At", strconv.FormatUint(*m.At, 10))
 		}
 	}
-	return inWords(p, c.Flags, "/compare", q, func(s *source.Source, found comparison) error {
+	return inWords(p, c.Flags, "/compare", q, func(s *source.Source, found api.Comparison) error {
 		out := page{paint: c.Paint(p.Stdout)}
 		var earlier any
 		if len(found.Patch) > 0 {
@@ -67,17 +66,11 @@ func (c compareCmd) Run(p *flags.Process) error {
 	})
 }
 
-// comparison is what the daemon answers, with values as they are written.
-type comparison struct {
-	api.Comparison
-	Patch []eventlog.PatchOp `json:"patch"`
-}
-
 // labelWidth is what the names of what is compared take.
 const labelWidth = 12
 
 // compare says what differs between two moments, side by side.
-func (r *page) compare(c comparison, earlier any, width int) {
+func (r *page) compare(c api.Comparison, earlier any, width int) {
 	t := sides{r: r, width: (width - labelWidth - 3) / 2}
 	t.row("", terminal.Bold, c.A.SessionID+"@"+strconv.FormatUint(c.A.Sequence, 10), c.B.SessionID+"@"+strconv.FormatUint(c.B.Sequence, 10))
 	t.row("agent", terminal.Plain, c.A.AgentType, c.B.AgentType)

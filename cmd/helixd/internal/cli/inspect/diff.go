@@ -56,18 +56,12 @@ func (c diffCmd) Run(p *flags.Process) error {
 			q.Set(name, strconv.FormatUint(*n, 10))
 		}
 	}
-	return inWords(p, c.Flags, source.Session(c.Session, "/diff"), q, func(s *source.Source, d stateDiff) error {
+	return inWords(p, c.Flags, source.Session(c.Session, "/diff"), q, func(s *source.Source, d api.StateDiff) error {
 		out := page{paint: c.Paint(p.Stdout)}
 		out.diff(c.Session, d, stateAt(p.Ctx, s, c.Session, d.From), c.All)
 		_, err := io.WriteString(p.Stdout, out.String())
 		return err
 	})
-}
-
-// stateDiff is what the daemon answers, with values as they are written.
-type stateDiff struct {
-	api.StateDiff
-	Patch []eventlog.PatchOp `json:"patch"`
 }
 
 // stateAt returns a session's state for what was there before a change; nil if
@@ -107,7 +101,7 @@ func (r *page) line(indent int, s terminal.Style, text string) {
 }
 
 // diff says what has changed between two moments of a session.
-func (r *page) diff(session string, d stateDiff, earlier map[string]any, all bool) {
+func (r *page) diff(session string, d api.StateDiff, earlier map[string]any, all bool) {
 	r.line(0, terminal.Bold, fmt.Sprintf("%s, %d..%d", terminal.Printable(session), d.From, d.To))
 	r.line(2, terminal.Plain, strings.Join(spending(d.Spent), ", "))
 	if len(d.Messages) > 0 {
