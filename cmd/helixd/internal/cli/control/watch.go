@@ -88,19 +88,10 @@ func shown(e client.Event) (out terminal.Event) {
 		}{out.Type, out.Chunk, out.Sequence})
 	case client.ErrorEvent:
 		out = terminal.Event{Type: "error", Error: e.Error}
-		out.Raw, _ = json.Marshal(struct {
-			Type        string `json:"type"`
-			Error       string `json:"error"`
-			Recoverable bool   `json:"recoverable"`
-		}{out.Type, e.Error, e.Recoverable})
+		out.Raw, _ = json.Marshal(api.ErrorEvent{Type: out.Type, Error: e.Error, Recoverable: e.Recoverable})
 	case client.EndEvent:
 		out = terminal.Event{Type: "end", Status: e.Status}
-		out.Raw, _ = json.Marshal(struct {
-			Type   string          `json:"type"`
-			Output json.RawMessage `json:"output,omitempty"`
-			State  json.RawMessage `json:"state,omitempty"`
-			Status string          `json:"status,omitempty"`
-		}{out.Type, e.Output, e.State, e.Status})
+		out.Raw, _ = json.Marshal(api.EndEvent{Type: out.Type, Output: e.Output, State: e.State, Status: e.Status})
 	}
 	return out
 }
