@@ -48,6 +48,8 @@ type site struct {
 	srv *embed.Server
 	log eventlog.Log     // to look at it
 	js  natsjs.JetStream // to look at the list
+
+	neverScan bool // its nodes read the list for what others announce only
 }
 
 func newSite(t *testing.T) *site {
@@ -96,7 +98,11 @@ func (s *site) node(name string, agents ...agentloop.Agent) *node {
 	n := &node{name: name, conns: []*nats.Conn{s.connect(), s.connect()}, reg: prometheus.NewPedanticRegistry()}
 	n.log = s.open(n.conns[0])
 	var err error
-	n.list, err = worklist.Open(s.t.Context(), n.conns[1], worklist.Options{Node: name, Patience: time.Second, Metrics: worklist.NewMetrics(n.reg)})
+	o := worklist.Options{Node: name, Patience: time.Second, Metrics: worklist.NewMetrics(n.reg)}
+	if s.neverScan {
+		o.NeverScan()
+	}
+	n.list, err = worklist.Open(s.t.Context(), n.conns[1], o)
 	require.NoError(s.t, err)
 	n.loop, err = engine.New(n.log, agents, &engine.Options{Node: name, Worklist: n.list, Metrics: engine.NewMetrics(n.reg)})
 	require.NoError(s.t, err)

@@ -48,7 +48,7 @@ func (l *Worklist) lookSoon() {
 }
 
 func (l *Worklist) scan() {
-	every := time.NewTicker(scanEvery)
+	every := time.NewTicker(l.opts.scanEvery)
 	defer every.Stop()
 	for {
 		select {

@@ -112,12 +112,12 @@ func ghost(t *testing.T, s *site, agent string) (vanish func()) {
 func TestAHandoverThatNobodyTakesComesBack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.neverScan = true
 	a := s.node("a", slow())
 	vanish := ghost(t, s, "slow")
 	defer vanish()
 	require.Eventually(t, func() bool { return a.list.Hosted("slow") }, within, time.Millisecond)
 	const runs = 12
-	began := time.Now()
 	for i := range runs {
 		s.start(a, fmt.Sprint("s", i), "slow")
 	}
@@ -125,7 +125,6 @@ func TestAHandoverThatNobodyTakesComesBack(t *testing.T) {
 	for i := range runs {
 		require.Equal(t, "a", s.until(fmt.Sprint("s", i), func(t *projector.Tree) bool { return t.Claim != nil }).Claim.Node)
 	}
-	require.Less(t, time.Since(began), 8*time.Second, "the list is read every 10 s")
 }
 
 // A node that leaves wakes one node after the other for the runs that it has handed over, until
@@ -133,6 +132,7 @@ func TestAHandoverThatNobodyTakesComesBack(t *testing.T) {
 func TestALeavingNodeWakesOneNodeAfterTheOther(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.neverScan = true
 	may := make(chan struct{})
 	alone := slow()
 	alone.Name = "alone"
@@ -158,10 +158,8 @@ func TestALeavingNodeWakesOneNodeAfterTheOther(t *testing.T) {
 		a.loop.Drain(ctx)
 	}()
 	defer func() { cancel(); <-drained }()
-	began := time.Now()
 	close(may)
 	for i := range runs {
 		s.until(fmt.Sprint("s", i), completed)
 	}
-	require.Less(t, time.Since(began), 8*time.Second, "the list is read every 10 s")
 }

@@ -55,6 +55,8 @@ type Options struct {
 	Patience time.Duration
 	Logger   *slog.Logger // nil: silent
 	Metrics  *Metrics     // nil: nothing is measured
+
+	scanEvery time.Duration // tests have another one
 }
 
 // Loop is what drives trees on this node; *engine.Loop does.
@@ -113,6 +115,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Worklist, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Metrics = cmp.Or(o.Metrics, NewMetrics(nil))
 	o.Patience = cmp.Or(o.Patience, 30*time.Second)
+	o.scanEvery = cmp.Or(o.scanEvery, scanEvery)
 	js, err := natsjs.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("worklist: %w", err)
