@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // recordOf is a record with a payload of a type that no version knows.
@@ -94,6 +95,7 @@ func TestInterchangeForm(t *testing.T) {
 }
 
 func TestParseRecordIsStrict(t *testing.T) {
+	testkit.OneGoroutine(t)
 	const good = `{"sequence":7,"time":"2026-01-02T03:04:05Z","kind":"chunk","type":"x","agent":"s","run":"r","call":"c",` +
 		`"writer":"w","ordinal":1,"origin":{"sequence":1,"time":"2026-01-02T03:04:05Z"},"data":{"type":"x"}}`
 	_, err := eventlog.ParseRecord([]byte(good))

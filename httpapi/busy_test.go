@@ -118,7 +118,7 @@ func TestABodyIsRefusedWhileItArrives(t *testing.T) {
 // A client that reads slowly can't make the server hold any number of large
 // answers for it. One at a time passes, however large it is.
 func TestLargeAnswersUnderWayAreBounded(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, withUsers)
 	a.append("s", created("s"), ended("s", `"`+strings.Repeat("x", 15<<20)+`"`)) // far beyond what sockets hold

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // sends posts a message to a session and returns the run that answers it.
@@ -114,6 +115,7 @@ func TestMessageValidates(t *testing.T) {
 // TestStatusDecides: wherever a session is taken back to, no answer calls it
 // running, and a message continues it.
 func TestStatusDecides(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	a, _ := asked(t)
 	for at := a.status("s").LatestSequence - 1; at >= 1; at-- {

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -39,6 +40,7 @@ func TestStreamHeaders(t *testing.T) {
 // TestStreamCursors resumes at every sequence of a log with dead records and
 // several turns, by every way to give a cursor.
 func TestStreamCursors(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	a := newAPI(t)
 	a.append("other", created("other"), text("other", "not ours")) // gaps

@@ -21,7 +21,7 @@ import (
 // TestATipIsTheFold: whatever was appended through tips or by others, or read in between,
 // a current tip and every other state are the fold of the records.
 func TestATipIsTheFold(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	rnd := seeded(t)
 	log := memory.New()

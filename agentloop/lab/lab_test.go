@@ -208,6 +208,7 @@ func text(t *testing.T, r *result.Report) string {
 // What has changed in the model's request is named, and the request is answered only if that is
 // allowed.
 func TestChangedRequests(t *testing.T) {
+	testkit.OneGoroutine(t)
 	c := recordAll(t, 5)
 	lived := &world{}
 	for part, change := range map[string]func(a *lab.Agent){

@@ -19,7 +19,7 @@ import (
 // TestABackupIsRestored: every record is at its sequence, byte for byte, and the log
 // continues after it.
 func TestABackupIsRestored(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	s := newStore(t, 3)
 	s.create("long", 700)

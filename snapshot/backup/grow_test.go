@@ -41,7 +41,7 @@ func (s *store) grow(partitions int) {
 // TestAGrownLogIsBackedUp: a restored log has each session in the same partition as the
 // original, and finds it after a restart and after it has grown again.
 func TestAGrownLogIsBackedUp(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	t.Parallel()
 	s := newStore(t, 1)
 	for i := range 12 {

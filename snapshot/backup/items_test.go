@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
@@ -32,6 +33,7 @@ func itemsOf(name string, contents ...[]byte) backup.Beside {
 // Items come back in their order, and a program that knows none reads the sessions of the
 // same file as before.
 func TestItems(t *testing.T) {
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	s := newStore(t, 1)
 	s.create("a", 3)

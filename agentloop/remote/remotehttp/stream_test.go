@@ -139,7 +139,7 @@ func TestAnAnswerThatIsNoStreamIsClosed(t *testing.T) {
 }
 
 func TestLargeEvents(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Sequential(t)
 	s := newServer(t)
 	h := remotehttp.New(s.http.URL, nil)
 	largest := strings.Repeat("x", eventlog.MaxPayload-len(rawText("")))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 func manyMembers(n int) string {
@@ -21,6 +22,7 @@ func manyMembers(n int) string {
 
 // A body does not make the server hold a multiple of it.
 func TestMembersOfABody(t *testing.T) {
+	testkit.OneGoroutine(t)
 	_, err := ParseObject([]byte(manyMembers(api.MaxMembers)))
 	require.NoError(t, err)
 	_, err = ParseObject([]byte(manyMembers(api.MaxMembers + 1)))
