@@ -23,22 +23,26 @@ func addOp(path, value string) eventlog.PatchOp {
 	return eventlog.PatchOp{Op: "add", Path: path, Value: json.RawMessage(value)}
 }
 
-// hugeArray is a state, and a patch of it that needs more work than a session may use.
-func hugeArray() (state, tooMuch eventlog.Entry) {
-	state = patches(addOp("/a", "[0"+strings.Repeat(",0", 1_900_000)+"]"))
-	return state, patches(slices.Repeat([]eventlog.PatchOp{addOp("/a/0", "1")}, 20_000)...)
+// wideKey is so long that work on the object that has it counts as much as a record may
+// restore, less a fifth.
+var wideKey = strings.Repeat("k", 200_000)
+
+// wideState is a state, and a patch of it that needs more work than a session may use.
+func wideState() (state, tooMuch eventlog.Entry) {
+	state = patches(addOp("/a", "[0]"), addOp("/"+wideKey, "0"))
+	return state, patches(slices.Repeat([]eventlog.PatchOp{addOp("/a/0", "1")}, 3_000)...)
 }
 
 func TestAPatchThatIsTooMuchWorkIsParked(t *testing.T) {
 	testkit.Sequential(t)
-	state, tooMuch := hugeArray()
+	state, tooMuch := wideState()
 	small := patches(addOp("/a/0", "7"))
 	log := numbered(state, small, tooMuch, small, patches(addOp("/b", "1")))
 	whole := projector.Fold(log...)
 	require.Len(t, whole.Parked, 1)
 	require.Equal(t, log[2].Sequence, whole.Parked[0].Sequence)
 	require.Contains(t, whole.Parked[0].Reason, "too much work")
-	require.Equal(t, 3_800_001+len(`{"a":[],"b":1}`)+2*len(`7,`), whole.CustomState.Len(), "the others are applied")
+	require.Equal(t, len(wideKey)+len(`{"a":[7,7,0],"":0,"b":1}`), whole.CustomState.Len(), "the others are applied")
 
 	inPieces := new(projector.Tree)
 	for _, r := range log {
@@ -52,7 +56,7 @@ func TestAPatchThatIsTooMuchWorkIsParked(t *testing.T) {
 
 func TestEachRecordGivesWorkBack(t *testing.T) {
 	testkit.Sequential(t)
-	state, tooMuch := hugeArray()
+	state, tooMuch := wideState()
 	tree := projector.Fold(numbered(state, tooMuch)...)
 	require.EqualValues(t, projector.MaxPatchWork-projector.PatchWorkBack, tree.PatchWork)
 	last := tree.Head
@@ -69,7 +73,7 @@ func TestEachRecordGivesWorkBack(t *testing.T) {
 
 func TestWhatWouldBeParkedIsKnownBefore(t *testing.T) {
 	testkit.Sequential(t)
-	state, tooMuch := hugeArray()
+	state, tooMuch := wideState()
 	of := func(e eventlog.Entry) *eventlog.StatePatch {
 		c, err := eventlog.Record{Entry: e}.Chunk()
 		require.NoError(t, err)
