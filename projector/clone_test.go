@@ -20,7 +20,7 @@ func TestAClonesFoldIsItsOwn(t *testing.T) {
 		state *projector.Tree
 		want  string
 	}
-	for range 60 {
+	for range testkit.Times(60) {
 		log := randomLog(rnd, 120)
 		live := new(projector.Tree)
 		var all []kept

@@ -22,7 +22,7 @@ import (
 func TestAnImportFoldsToTheSameState(t *testing.T) {
 	testkit.Sequential(t)
 	rnd := seeded(t)
-	for range 40 {
+	for range testkit.Times(40) {
 		original := slices.DeleteFunc(randomLog(rnd, 120), func(r eventlog.Record) bool {
 			f, _ := r.Fact()
 			marker, _ := f.(*eventlog.Truncated)
