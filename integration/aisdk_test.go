@@ -17,6 +17,7 @@ import (
 // the daemon: every cut of every stream, every Chat class. It needs node and
 // what `make aisdk` installs.
 func TestAISDK(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("HELIX_AISDK") == "" {
 		t.Skip("set HELIX_AISDK=1, as `make aisdk` does")
 	}

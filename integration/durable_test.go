@@ -23,6 +23,7 @@ const durableKills = 5
 // TestDurableStreams runs the conformance suite of the Durable Streams protocol, and its client
 // through kills, against the daemon. It needs node and what `make durable` installs.
 func TestDurableStreams(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("HELIX_DURABLE") == "" {
 		t.Skip("set HELIX_DURABLE=1, as `make durable` does")
 	}

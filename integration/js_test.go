@@ -11,6 +11,7 @@ import (
 // TestJS runs the tests of httpapi/js against a daemon. It needs node, what `make js`
 // builds, and the AI SDK's versions that `make aisdk` installs.
 func TestJS(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	if os.Getenv("HELIX_JS") == "" {
 		t.Skip("set HELIX_JS=1, as `make jstest` does")
 	}

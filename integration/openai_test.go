@@ -19,6 +19,7 @@ import (
 // TestOpenAI runs the official OpenAI SDKs, for Node and for Go, against the daemon, and the
 // cases of the Open Responses compliance suite. It needs node and what `make openai` installs.
 func TestOpenAI(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("HELIX_OPENAI") == "" {
 		t.Skip("set HELIX_OPENAI=1, as `make openai` does")
 	}

@@ -45,7 +45,7 @@ func start() int {
 	flag.StringVar(&o.inject, "inject", "", "what goes wrong on purpose, and must be noticed: "+strings.Join(injections, ", "))
 	flag.Parse()
 	if o.Short {
-		o.span = min(o.span, 3*time.Minute)
+		o.span, o.sessions = min(o.span, 3*time.Minute), min(o.sessions, 60)
 	}
 	o.seed = cmp.Or(o.seed, uint64(time.Now().UnixNano())%1_000_000_000)
 	if flag.NArg() > 0 || o.sessions < 10 || o.span < 20*time.Second || o.inject != "" && !slices.Contains(injections, o.inject) {
