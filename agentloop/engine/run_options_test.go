@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,7 +27,7 @@ func reports() agentloop.Agent {
 			last := req.Messages[len(req.Messages)-1]
 			for _, tool := range req.Tools {
 				if last.Role == model.RoleUser && last.Content == "call "+tool.Name {
-					return model.Answer{StopReason: fact.StopToolUse}, firstError(
+					return model.Answer{StopReason: fact.StopToolUse}, cmp.Or(
 						emit(model.ToolCallStart{ID: "c", Name: tool.Name}), emit(model.ToolCallDelta{Text: `{"n":1}`}), emit(model.ToolCallEnd{}))
 				}
 			}
@@ -34,15 +35,6 @@ func reports() agentloop.Agent {
 			return model.Answer{StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: text})
 		}),
 	}
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func clientTool(name string) fact.ClientTool {

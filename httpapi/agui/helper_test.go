@@ -3,6 +3,7 @@ package agui_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -98,7 +99,7 @@ func (g *rig) agents() []agentloop.Agent {
 				return done, call(emit, "call_h", "ask", `{"q":"who"}`)
 			}
 			said := "Helped: " + last.Content
-			return done, firstOf(emit(model.TextDelta{Text: said}), call(emit, "call_f", agentloop.FinishTool, fmt.Sprintf(`{"answer":%q}`, said)))
+			return done, cmp.Or(emit(model.TextDelta{Text: said}), call(emit, "call_f", agentloop.FinishTool, fmt.Sprintf(`{"answer":%q}`, said)))
 		}),
 	}
 	var once sync.Once
@@ -131,18 +132,18 @@ func (g *rig) agents() []agentloop.Agent {
 				if args == "" {
 					args = `{"city":"Lisbon"}`
 				}
-				return done, firstOf(emit(model.ReasoningDelta{Text: "A tool."}), say("Let me see."), call(emit, "call_1", name, args))
+				return done, cmp.Or(emit(model.ReasoningDelta{Text: "A tool."}), say("Let me see."), call(emit, "call_1", name, args))
 			case "flaky":
 				var err error
 				once.Do(func() {
-					err = firstOf(emit(model.ReasoningDelta{Text: "Hm"}), say("Hal"), &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true})
+					err = cmp.Or[error](emit(model.ReasoningDelta{Text: "Hm"}), say("Hal"), &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true})
 				})
 				if err != nil {
 					return model.Answer{}, err
 				}
 				return done, say("Whole.")
 			case "fail":
-				return model.Answer{}, firstOf(say("Before."), &model.Error{Code: model.CodeInvalidRequest, Message: "no such thing"})
+				return model.Answer{}, cmp.Or[error](say("Before."), &model.Error{Code: model.CodeInvalidRequest, Message: "no such thing"})
 			case "slow":
 				if err := say("one "); err != nil {
 					return model.Answer{}, err
@@ -156,7 +157,7 @@ func (g *rig) agents() []agentloop.Agent {
 			case "context":
 				return done, say(fmt.Sprintf("%q with %d messages and %d tools", req.System, len(req.Messages), len(req.Tools)))
 			default:
-				return done, firstOf(emit(model.ReasoningDelta{Text: "They greet. "}), emit(model.ReasoningDelta{Text: "I too."}), say("Hello "), say("there."))
+				return done, cmp.Or(emit(model.ReasoningDelta{Text: "They greet. "}), emit(model.ReasoningDelta{Text: "I too."}), say("Hello "), say("there."))
 			}
 		}),
 	}
@@ -166,16 +167,7 @@ func (g *rig) agents() []agentloop.Agent {
 // call makes a call in two pieces.
 func call(emit func(model.Event) error, id, name, args string) error {
 	half := len(args) / 2
-	return firstOf(emit(model.ToolCallStart{ID: id, Name: name}), emit(model.ToolCallDelta{Text: args[:half]}), emit(model.ToolCallDelta{Text: args[half:]}), emit(model.ToolCallEnd{}))
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(emit(model.ToolCallStart{ID: id, Name: name}), emit(model.ToolCallDelta{Text: args[:half]}), emit(model.ToolCallDelta{Text: args[half:]}), emit(model.ToolCallEnd{}))
 }
 
 // frame is an event with its id.

@@ -3,6 +3,7 @@ package responses_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,19 +104,19 @@ func (g *rig) brain(name string) agentloop.Agent {
 			switch word, rest, _ := strings.Cut(last.Content, " "); word {
 			case "call":
 				done.StopReason = fact.StopToolUse
-				return done, firstOf(emit(model.ReasoningDelta{Text: "A tool."}), emit(model.ToolCallStart{ID: "call_1", Name: rest}),
+				return done, cmp.Or(emit(model.ReasoningDelta{Text: "A tool."}), emit(model.ToolCallStart{ID: "call_1", Name: rest}),
 					emit(model.ToolCallDelta{Text: `{"city":`}), emit(model.ToolCallDelta{Text: `"Lisbon"}`}), emit(model.ToolCallEnd{}))
 			case "flaky":
 				var err error
 				once.Do(func() {
-					err = firstOf(emit(model.ReasoningDelta{Text: "Hm"}), say("Hal"), &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true})
+					err = cmp.Or[error](emit(model.ReasoningDelta{Text: "Hm"}), say("Hal"), &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true})
 				})
 				if err != nil {
 					return model.Answer{}, err
 				}
 				return done, say("Whole.")
 			case "fail":
-				return model.Answer{}, firstOf(say("Before."), &model.Error{Code: model.CodeInvalidRequest, Message: "no such thing"})
+				return model.Answer{}, cmp.Or[error](say("Before."), &model.Error{Code: model.CodeInvalidRequest, Message: "no such thing"})
 			case "long":
 				done.StopReason = fact.StopMaxTokens
 				return done, say("And so")
@@ -132,21 +133,12 @@ func (g *rig) brain(name string) agentloop.Agent {
 			case "context":
 				return done, say(fmt.Sprintf("%q with %d messages and %d tools", req.System, len(req.Messages), len(req.Tools)))
 			case "cite":
-				return done, firstOf(say("See "), emit(model.Source{URL: "https://a.example", Title: "A"}), say("there."))
+				return done, cmp.Or(say("See "), emit(model.Source{URL: "https://a.example", Title: "A"}), say("there."))
 			default:
-				return done, firstOf(emit(model.ReasoningDelta{Text: "They greet. "}), emit(model.ReasoningDelta{Text: "I too."}), say("Hello "), say("there."))
+				return done, cmp.Or(emit(model.ReasoningDelta{Text: "They greet. "}), emit(model.ReasoningDelta{Text: "I too."}), say("Hello "), say("there."))
 			}
 		}),
 	}
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type object = map[string]any
