@@ -20,8 +20,8 @@ const (
 	// needs no rights on the system account for it. Servers without a system account
 	// don't answer.
 	PeersSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
-	// PeersTimeout is how long servers may take to answer.
-	PeersTimeout = 500 * time.Millisecond
+	// peersTimeout is how long servers may take to answer.
+	peersTimeout = 500 * time.Millisecond
 )
 
 // checkPeers returns an error if a server that has a replica of one of the streams is too
@@ -67,7 +67,7 @@ func AskPeers(ctx context.Context, nc *nats.Conn, servers map[string]bool, answe
 	if err := nc.PublishRequest(PeersSubject, sub.Subject, []byte(`{"include_unused":true}`)); err != nil {
 		return nil, fmt.Errorf("jetstream: ask the servers: %w", err)
 	}
-	try, cancel := context.WithTimeout(ctx, PeersTimeout)
+	try, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()
 	versions := map[string]string{}
 	for len(versions) < len(servers) {
