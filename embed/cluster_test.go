@@ -1,7 +1,6 @@
 package embed_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -284,20 +284,20 @@ func TestWholeClusterComesBack(t *testing.T) {
 func TestAServerAloneSaysWhatItWaitsFor(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	var logs syncBuffer
+	var logs testkit.Log
 	o := clusterOf(t, 3)[0]
 	o.Logger = slog.New(slog.NewTextHandler(&logs, nil))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	go func() {
-		for !bytes.Contains(logs.Bytes(), []byte("waiting for most servers")) && ctx.Err() == nil {
+		for !strings.Contains(logs.String(), "waiting for most servers") && ctx.Err() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 		cancel()
 	}()
 	_, err := embed.Start(ctx, o)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Contains(t, string(logs.Bytes()), `msg="waiting for most servers of the NATS cluster" server=n0 connected=[] routes="[`+o.Cluster.Routes[0])
+	require.Contains(t, logs.String(), `msg="waiting for most servers of the NATS cluster" server=n0 connected=[] routes="[`+o.Cluster.Routes[0])
 }
 
 func TestRoutesNeedThePassword(t *testing.T) {
@@ -450,22 +450,4 @@ func TestClusterErrors(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "secret")
 	}
-}
-
-// syncBuffer is a log that is read while it is written.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) Bytes() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return bytes.Clone(s.b.Bytes())
 }

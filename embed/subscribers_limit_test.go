@@ -1,10 +1,8 @@
 package embed_test
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,25 +12,8 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
+	"github.com/helixd/helixd/integration/testkit"
 )
-
-// lines keeps what is logged.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.buf.String(), text)
-}
 
 // allConnections opens as many as a right may have.
 func allConnections(t *testing.T, srv *embed.Server, right subscriber.Right) []*nats.Conn {
@@ -56,15 +37,15 @@ func letIn(srv *embed.Server, right subscriber.Right) bool {
 func TestARightHasAFewConnections(t *testing.T) {
 	t.Parallel()
 	m, keys := minter(t)
-	var logged lines
+	var logged testkit.Log
 	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0", Subscribers: keys, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	right := mint(t, m, "s")
 	all := allConnections(t, srv, right)
 	for range 3 {
 		requireNotLetIn(t, srv.ClientURL(), "one too many", as(right))
 	}
-	require.Equal(t, 1, logged.count("subscriber refused"))
-	require.Equal(t, 1, logged.count("subject=helix.live.s "))
+	require.Equal(t, 1, strings.Count(logged.String(), "subscriber refused"))
+	require.Equal(t, 1, strings.Count(logged.String(), "subject=helix.live.s "))
 	for _, nc := range all {
 		require.NoError(t, nc.Flush(), "those that are there stay")
 	}
@@ -112,7 +93,7 @@ func TestASessionHasSomeSubscribers(t *testing.T) {
 // Clients from outside have a limit together, and the server's own connections
 // come first.
 func TestConnectionsAreBounded(t *testing.T) {
-	var logged lines
+	var logged testkit.Log
 	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0", MaxConnections: 3, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	inside, _ := connect(t, srv)
 	for range 2 {
@@ -120,7 +101,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	_, err := nats.Connect(srv.ClientURL())
 	require.Error(t, err)
-	require.NotZero(t, logged.count("maximum connections exceeded"))
+	require.Contains(t, logged.String(), "maximum connections exceeded")
 	again, _ := connect(t, srv)
 	require.NoError(t, again.Flush())
 	require.NoError(t, inside.Flush())

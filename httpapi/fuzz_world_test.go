@@ -27,6 +27,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // patience is how long a client of the fuzzed server waits. It is the bubble's
@@ -107,7 +108,7 @@ type fuzzWorld struct {
 	log  eventlog.Log
 	loop *engine.Loop
 	srv  *httpapi.Server
-	logs *logs // of errors
+	logs *testkit.Log // of errors
 }
 
 // inFuzzWorld calls f in a bubble with a fresh server. It fails if a goroutine is left.
@@ -115,7 +116,7 @@ func inFuzzWorld(t *testing.T, f func(w *fuzzWorld)) {
 	records, err := fuzzRecords()
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		w := &fuzzWorld{t: t, log: memory.New(), logs: &logs{}}
+		w := &fuzzWorld{t: t, log: memory.New(), logs: new(testkit.Log)}
 		heads := map[string]uint64{}
 		for _, r := range records {
 			last, err := w.log.Append(t.Context(), r.session, heads[r.session], []eventlog.Entry{r.Entry})

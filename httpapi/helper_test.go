@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,26 +50,9 @@ type testAPI struct {
 	loop *engine.Loop
 	srv  *httpapi.Server
 	http *httptest.Server
-	logs *logs
+	logs *testkit.Log
 	reg  *prometheus.Registry
 	late atomic.Int64 // how far the loop's clock is ahead
-}
-
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }
 
 // newLog returns the log of an embedded server.
@@ -99,7 +80,7 @@ func newAPI(t *testing.T, change ...func(*httpapi.Options)) *testAPI {
 // newAPIOn serves a log with some agents.
 func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *testAPI {
 	t.Helper()
-	a := &testAPI{t: t, log: log, logs: &logs{}, reg: prometheus.NewPedanticRegistry()}
+	a := &testAPI{t: t, log: log, logs: new(testkit.Log), reg: prometheus.NewPedanticRegistry()}
 	loop, err := engine.New(log, agents, &engine.Options{
 		Logger:     slog.New(slog.NewTextHandler(a.logs, nil)),
 		Now:        func() time.Time { return time.Now().Add(time.Duration(a.late.Load())) },

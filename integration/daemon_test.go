@@ -55,26 +55,8 @@ type daemon struct {
 	path string // of the program; empty: today's
 	args []string
 	env  []string // beside the process's own
-	logs *output
+	logs *testkit.Log
 	cmd  *exec.Cmd
-}
-
-// output is what a process has written so far.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }
 
 // newDaemon prepares a daemon on a free port. It does not start it. A short run does not
@@ -83,7 +65,7 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	testkit.Slow(t)
 	address := freeAddress(t)
-	d := &daemon{t: t, url: "http://" + address, args: append(args, "--listen", address), logs: new(output)}
+	d := &daemon{t: t, url: "http://" + address, args: append(args, "--listen", address), logs: new(testkit.Log)}
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {

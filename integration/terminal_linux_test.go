@@ -27,7 +27,7 @@ type terminal struct {
 	t    *testing.T
 	keys *os.File // what is typed, and shown
 	cmd  *exec.Cmd
-	seen *output
+	seen *testkit.Log
 	done chan struct{} // closed when everything was seen
 }
 
@@ -38,7 +38,7 @@ func onTerminal(t *testing.T, args ...string) *terminal {
 	path, err := binary()
 	require.NoError(t, err)
 	keys, screen := openTerminal(t)
-	c := &terminal{t: t, keys: keys, cmd: exec.Command(path, args...), seen: new(output), done: make(chan struct{})}
+	c := &terminal{t: t, keys: keys, cmd: exec.Command(path, args...), seen: new(testkit.Log), done: make(chan struct{})}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = screen, screen, screen
 	c.cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")
 	require.NoError(t, c.cmd.Start())

@@ -73,11 +73,11 @@ func TestRecordsAreFollowed(t *testing.T) {
 	require.NoError(t, err)
 	type follower struct {
 		cmd  *exec.Cmd
-		seen *output
+		seen *testkit.Log
 	}
 	var all []follower
 	for _, source := range sources {
-		f := follower{exec.Command(path, append([]string{"records", "walk", "--from", fmt.Sprint(waited), "--type", "text_delta", "--follow"}, source...)...), new(output)}
+		f := follower{exec.Command(path, append([]string{"records", "walk", "--from", fmt.Sprint(waited), "--type", "text_delta", "--follow"}, source...)...), new(testkit.Log)}
 		f.cmd.Stdout, f.cmd.Stderr = f.seen, f.seen
 		require.NoError(t, f.cmd.Start())
 		t.Cleanup(func() {

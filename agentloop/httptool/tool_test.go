@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -136,7 +136,7 @@ func TestDeadServer(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	address := server.Listener.Addr().String()
 	server.Close()
-	var lines lockedBuffer
+	var lines testkit.Log
 	log := memory.New()
 	loop, err := engine.New(log, []agentloop.Agent{{
 		Name: "a", Model: scripted.New([]scripted.Turn{
@@ -198,24 +198,6 @@ func causeOf(t *testing.T, log *memory.Log) (cause string) {
 		}
 	}
 	return cause
-}
-
-// lockedBuffer is a log that can be read while it grows.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func TestTimeout(t *testing.T) {

@@ -1,7 +1,6 @@
 package mcptool_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/mcptool"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 const patience = 2 * time.Minute
@@ -145,22 +144,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 }
 
 // logs is what a logger has written.
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logs) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+type logs struct{ testkit.Log }
 
 func (l *logs) contain(s string) bool { return strings.Contains(l.String(), s) }
 

@@ -1,5 +1,5 @@
 // Package testkit says how many of a package's tests run at the same time, and what only
-// CI does in full; and it finds texts in a server's files.
+// CI does in full; it finds texts in a server's files, and keeps what is logged.
 package testkit
 
 import (
