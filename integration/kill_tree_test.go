@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/integration/checker"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -60,71 +61,7 @@ func newTreeWorld(t *testing.T) *world {
 	tool := httptest.NewServer(http.HandlerFunc(w.serveTool))
 	t.Cleanup(tool.Close)
 	w.config = filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(w.config, fmt.Appendf(nil, `
-agents:
-  boss:
-    model:
-      provider: scripted
-      scriptDelay: 2ms
-      script:
-        - reasoning: I think about it for a while, word by word.
-          toolCalls:
-            - {id: l1, name: look, arguments: {city: Paris}}
-            - {id: l2, name: look, arguments: {city: Oslo}}
-        - text: Now all at once.
-          toolCalls:
-            - {id: p1, name: go, arguments: {city: Rome}}
-            - {id: p2, name: go, arguments: {city: Bonn}}
-            - {id: c1, name: ask, arguments: {}}
-            - {id: s1, name: subagent__clerk, arguments: {message: file it}}
-            - {id: s2, name: subagent__scout, arguments: {message: look there}}
-        - toolCalls:
-            - {id: b1, name: companion__spawnAgent, arguments: {agent: helper, name: h, initialMessage: help}}
-        - text: All of that is done.
-    tools:
-      look:
-        inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
-        http: {url: %[1]q}
-      go:
-        inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
-        http: {url: %[1]q}
-        requireApproval: true
-      ask: {client: true}
-    subAgents: [clerk, scout]
-    persistentAgents: [{agent: helper, mode: blocking}]
-  clerk:
-    model:
-      provider: scripted
-      scriptDelay: 2ms
-      script:
-        - {text: Which file is it?, toolCalls: [{id: c2, name: file, arguments: {}}]}
-        - {text: It is filed., toolCalls: [{id: f1, name: __finish__, arguments: {sum: 1}}]}
-    outputSchema: {type: object}
-    tools: {file: {client: true}}
-  scout:
-    model:
-      provider: scripted
-      scriptDelay: 2ms
-      script:
-        - {toolCalls: [{id: l4, name: look, arguments: {city: Lyon}}]}
-        - {text: I have looked there., toolCalls: [{id: f2, name: __finish__, arguments: {sum: 2}}]}
-    outputSchema: {type: object}
-    tools:
-      look:
-        inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
-        http: {url: %[1]q}
-  helper:
-    model:
-      provider: scripted
-      scriptDelay: 2ms
-      script:
-        - toolCalls: [{id: l3, name: look, arguments: {city: Rome}}]
-        - text: I have helped.
-    tools:
-      look:
-        inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
-        http: {url: %[1]q}
-`, tool.URL), 0o600))
+	require.NoError(t, os.WriteFile(w.config, []byte(checker.Agents(tool.URL, 2*time.Millisecond)), 0o600))
 	return w
 }
 

@@ -99,8 +99,11 @@ func (s *tools) count() (calls, runs int) {
 }
 
 // Config is the agents' part of a node's configuration.
-func (c *Checker) Config() string {
-	s := c.tools
+func (c *Checker) Config() string { return Agents(c.tools.URL, c.tools.delay) }
+
+// Agents is the agents' part of a node's configuration, with the URL of their tools and the
+// time between two pieces of what a model says.
+func Agents(tool string, delay time.Duration) string {
 	return fmt.Sprintf(`
 agents:
   walker:
@@ -176,5 +179,5 @@ agents:
         - toolCalls: [{id: l5, name: look, arguments: {city: Rome}}]
         - text: I have helped.
     tools: *tools
-`, s.URL, s.delay)
+`, tool, delay)
 }
