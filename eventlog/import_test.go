@@ -61,19 +61,10 @@ func write(t *testing.T, log eventlog.Log, session string, entries ...eventlog.E
 	return last
 }
 
-func recordsOf(t *testing.T, log eventlog.Log, session string) (records []eventlog.Record) {
-	t.Helper()
-	for r, err := range log.Read(t.Context(), session, 0, 0) {
-		require.NoError(t, err)
-		records = append(records, r)
-	}
-	return records
-}
-
 // exported is a session as `helixd export` writes it and an import reads it.
 func exported(t *testing.T, log eventlog.Log, session string) (records []eventlog.Record) {
 	t.Helper()
-	for _, r := range recordsOf(t, log, session) {
+	for _, r := range logtest.Records(t, log, session) {
 		line, err := r.MarshalJSON()
 		require.NoError(t, err)
 		again, err := eventlog.ParseRecord(line)
@@ -143,7 +134,7 @@ func TestImportReproducesASession(t *testing.T) {
 	require.Equal(t, len(original), done.Appended)
 	require.Len(t, done.SHA256, 64)
 
-	got := recordsOf(t, to, "s")
+	got := logtest.Records(t, to, "s")
 	require.Equal(t, got[0].Sequence, done.FirstSequence)
 	require.Equal(t, got[len(got)-1].Sequence, done.LastSequence)
 	require.Len(t, got, len(original))
@@ -164,7 +155,7 @@ func TestImportReproducesASession(t *testing.T) {
 	third := newBusy(t, 7)
 	_, err = eventlog.Import(t.Context(), third, "s", source(exported(t, to, "s")), eventlog.ImportOptions{})
 	require.NoError(t, err)
-	for i, r := range recordsOf(t, third, "s") {
+	for i, r := range logtest.Records(t, third, "s") {
 		require.Equal(t, got[i].Envelope, r.Envelope)
 	}
 	require.Equal(t, effectiveTexts(t, from), effectiveTexts(t, third))
@@ -216,7 +207,7 @@ func TestImportTranslatesMarkers(t *testing.T) {
 		r := eventlog.Record{Sequence: 40, Time: recordOf("").Time, Entry: marker(payload)}
 		_, err := eventlog.Import(t.Context(), log, "s", source([]eventlog.Record{text(10), text(11), text(20), text(30), r}), eventlog.ImportOptions{})
 		require.NoError(t, err, payload)
-		got := recordsOf(t, log, "s")[4]
+		got := logtest.Records(t, log, "s")[4]
 		require.Equal(t, want, string(got.Payload), payload)
 	}
 	for _, payload := range []string{
@@ -254,7 +245,7 @@ func TestImportGoesOnAfterABreak(t *testing.T) {
 		require.Equal(t, done.Records, done.Appended)
 		require.Empty(t, done.SHA256)
 		if kill > 0 {
-			require.Len(t, recordsOf(t, log, "s"), done.Records)
+			require.Len(t, logtest.Records(t, log, "s"), done.Records)
 		}
 		again, err := eventlog.Import(t.Context(), log, "s", source(original), eventlog.ImportOptions{})
 		require.NoError(t, err)
@@ -300,7 +291,7 @@ func TestImportUnderFaults(t *testing.T) {
 		done, err := eventlog.Import(t.Context(), log, "s", source(original), eventlog.ImportOptions{})
 		require.NoError(t, err)
 		require.Equal(t, len(original), done.Records)
-		require.Len(t, recordsOf(t, log, "s"), len(original))
+		require.Len(t, logtest.Records(t, log, "s"), len(original))
 	}
 }
 
@@ -310,11 +301,11 @@ func TestImportRefusesOtherContent(t *testing.T) {
 	original := exported(t, from, "s")
 	refused := func(log eventlog.Log, records []eventlog.Record, want string) {
 		t.Helper()
-		before := recordsOf(t, log, "s")
+		before := logtest.Records(t, log, "s")
 		_, err := eventlog.Import(t.Context(), log, "s", source(records), eventlog.ImportOptions{})
 		require.ErrorIs(t, err, eventlog.ErrSessionExists)
 		require.ErrorContains(t, err, want)
-		require.Equal(t, before, recordsOf(t, log, "s"), "it wrote something")
+		require.Equal(t, before, logtest.Records(t, log, "s"), "it wrote something")
 	}
 	refused(from, original, "its record 2 is not the import's 2") // itself: nothing there has an origin
 	native := newBusy(t, 0)
@@ -356,7 +347,7 @@ func TestImportMeetsAnotherWriter(t *testing.T) {
 	var conflict *eventlog.ConflictError
 	require.ErrorAs(t, err, &conflict)
 	require.Equal(t, 2, done.Records)
-	require.Len(t, recordsOf(t, log, "s"), 3)
+	require.Len(t, logtest.Records(t, log, "s"), 3)
 }
 
 func TestImportRefusesBadRecords(t *testing.T) {
@@ -430,7 +421,7 @@ func TestImportKeepsKeyedAppendsTogether(t *testing.T) {
 	}
 	require.Equal(t, []int{700, 1000, 1, 1000, 1000}, sizes)
 	first := map[string]uint64{}
-	for _, r := range recordsOf(t, to, "s") {
+	for _, r := range logtest.Records(t, to, "s") {
 		if key, _, ok := eventlog.ParseKeyedWriter(r.Writer); ok {
 			if first[key] == 0 {
 				first[key] = r.Sequence
@@ -486,9 +477,9 @@ func TestImportTakesForeignMessages(t *testing.T) {
 	write(t, from, "s", foreign, logtest.Text("s", "a"), foreign)
 	_, err := eventlog.Import(t.Context(), to, "s", source(exported(t, from, "s")), eventlog.ImportOptions{})
 	require.NoError(t, err)
-	got := recordsOf(t, to, "s")
+	got := logtest.Records(t, to, "s")
 	require.Len(t, got, 3)
-	for i, r := range recordsOf(t, from, "s") {
+	for i, r := range logtest.Records(t, from, "s") {
 		require.Equal(t, r.Sequence, got[i].Origin.Sequence)
 		r.Origin = got[i].Origin
 		require.Equal(t, r.Entry, got[i].Entry)

@@ -173,7 +173,7 @@ func TestAMergeChangesNothingThatOthersHave(t *testing.T) {
 		merged, err := seen[len(seen)-1].Chunk()
 		require.NoError(t, err)
 		require.Equal(t, &eventlog.TextDelta{Delta: "a\ufffd\nb", Base: base}, merged)
-		for i, r := range recordsOf(t, d.log, "s") {
+		for i, r := range logtest.Records(t, d.log, "s") {
 			require.Equal(t, string(r.Payload), string(seen[i].Payload))
 			requireValue(t, seen[i].Entry)
 		}

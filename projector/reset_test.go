@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 )
@@ -21,12 +22,7 @@ func TestAStreamThatIsReset(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, streams.EndStream(t.Context(), "s", []byte(`1`)))
 	fold := func() *projector.Tree {
-		var records []eventlog.Record
-		for r, err := range log.Read(t.Context(), "s", 0, 0) {
-			require.NoError(t, err)
-			records = append(records, r)
-		}
-		return projector.Fold(records...)
+		return projector.Fold(logtest.Records(t, log, "s")...)
 	}
 	require.Equal(t, projector.SessionCompleted, fold().Status)
 	_, err = streams.ResetStream(t.Context(), "s")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
@@ -47,7 +48,7 @@ func TestAnImportFoldsToTheSameState(t *testing.T) {
 }
 
 // importOf imports records into a log to which others also append.
-func importOf(t *testing.T, records []eventlog.Record, noise int) (imported []eventlog.Record) {
+func importOf(t *testing.T, records []eventlog.Record, noise int) []eventlog.Record {
 	t.Helper()
 	log := memory.New()
 	last := uint64(0)
@@ -65,11 +66,7 @@ func importOf(t *testing.T, records []eventlog.Record, noise int) (imported []ev
 	}
 	_, err := eventlog.Import(t.Context(), log, "s", source, eventlog.ImportOptions{Restore: projector.TranslateRestore})
 	require.NoError(t, err)
-	for r, err := range log.Read(t.Context(), "s", 0, 0) {
-		require.NoError(t, err)
-		imported = append(imported, r)
-	}
-	return imported
+	return logtest.Records(t, log, "s")
 }
 
 // placed is a state in which sequences are replaced by places in its log: that of the

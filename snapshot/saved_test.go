@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
@@ -59,12 +60,7 @@ func fill(t *testing.T, log eventlog.Log, n int) []eventlog.Record {
 		head, err = log.Append(t.Context(), "s", head, entries)
 		require.NoError(t, err)
 	}
-	var records []eventlog.Record
-	for r, err := range log.Read(t.Context(), "s", 0, 0) {
-		require.NoError(t, err)
-		records = append(records, r)
-	}
-	return records
+	return logtest.Records(t, log, "s")
 }
 
 // TestSavedFolds: with saved folds every state is the same as without, and far fewer

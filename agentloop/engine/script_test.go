@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/timeline/timelinetest"
@@ -87,11 +88,7 @@ func timelinesOf(t *testing.T, log eventlog.Log) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for session, err := range log.Sessions(t.Context()) {
 		require.NoError(t, err)
-		var records []eventlog.Record
-		for r, err := range log.Read(t.Context(), session, 0, 0) {
-			require.NoError(t, err)
-			records = append(records, r)
-		}
+		records := logtest.Records(t, log, session)
 		timelinetest.Laws(t, rnd, records)
 		requireStepsEnd(t, records)
 	}

@@ -147,7 +147,7 @@ func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	for _, n := range all {
 		require.EqualValues(t, "replicated×3", n.log.Info().Durability)
-		require.Len(t, readAll(t, n.log, "s"), 2)
+		require.Len(t, logtest.Records(t, n.log, "s"), 2)
 	}
 	for i := range all {
 		all[i].close()
@@ -156,7 +156,7 @@ func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 	all = openAll(t, nodes, jetstream.Options{Replicas: 3})
 	for _, n := range all {
 		require.Equal(t, 2, n.log.Info().Partitions, "the number with which they were created")
-		require.Len(t, readAll(t, n.log, "s"), 2)
+		require.Len(t, logtest.Records(t, n.log, "s"), 2)
 	}
 	_, err = jetstream.Open(t.Context(), all[2].nc, &jetstream.Options{Partitions: 16, Replicas: 3})
 	require.ErrorContains(t, err, "jetstream: the log has 2 partitions, not 16")

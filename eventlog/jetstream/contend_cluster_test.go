@@ -69,7 +69,7 @@ func TestALostComparisonOnAClusterTellsTheHead(t *testing.T) {
 		conflicts++
 	})
 	require.NotZero(t, conflicts)
-	require.InDelta(t, 1+stored, len(readAll(t, all[2].log, "s")), float64(unknown))
+	require.InDelta(t, 1+stored, len(logtest.Records(t, all[2].log, "s")), float64(unknown))
 }
 
 // besideABusyWriter sends n commands to a session through one node while the writer of
@@ -113,7 +113,7 @@ func TestCommandsPassABusyWriterOfACluster(t *testing.T) {
 	const n = 20
 	_, texts := besideABusyWriter(t, all, n)
 	var commands, said []string
-	for _, r := range readAll(t, all[2].log, "s") {
+	for _, r := range logtest.Records(t, all[2].log, "s") {
 		c, err := r.Chunk()
 		require.NoError(t, err)
 		text := c.(*eventlog.TextDelta).Delta

@@ -89,7 +89,7 @@ func TestALogOfAnEarlierFormatIsContinued(t *testing.T) {
 		mark(t, nc, map[string]string{"helix.partitions": "1", "helix.helixd": ""})
 		before, _ := streamsOf(t, nc)
 		reads := openOn(t, nc, &jetstream.Options{ReadOnly: true})
-		require.NotEmpty(t, readAll(t, reads, "s"))
+		require.NotEmpty(t, logtest.Records(t, reads, "s"))
 		after, _ := streamsOf(t, nc)
 		require.Equal(t, before, after, "a reader leaves the number as it is")
 
@@ -99,7 +99,7 @@ func TestALogOfAnEarlierFormatIsContinued(t *testing.T) {
 			require.Equal(t, "1 v2", configs[stream].Metadata["helix.partitions"], "%s: %s", name, stream)
 			require.Equal(t, version.Current(), configs[stream].Metadata["helix.helixd"], "%s: %s", name, stream)
 		}
-		require.Equal(t, head, readAll(t, log, "s")[len(readAll(t, log, "s"))-1].Sequence)
+		require.Equal(t, head, logtest.Records(t, log, "s")[len(logtest.Records(t, log, "s"))-1].Sequence)
 	}
 	mark(t, nc, map[string]string{"helix.helixd": ""}) // as 0.1.0 leaves it
 	openOn(t, nc, nil)

@@ -35,15 +35,6 @@ func openOn(t *testing.T, nc *nats.Conn, o *jetstream.Options) eventlog.Log {
 	return log
 }
 
-func readAll(t *testing.T, log eventlog.Log, session string) (records []eventlog.Record) {
-	t.Helper()
-	for r, err := range log.Read(t.Context(), session, 0, 0) {
-		require.NoError(t, err)
-		records = append(records, r)
-	}
-	return records
-}
-
 func TestPartitionsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
@@ -86,7 +77,7 @@ func TestPartitionsShareNothing(t *testing.T) {
 	for id, err := range log.Sessions(t.Context()) {
 		require.NoError(t, err)
 		got = append(got, id)
-		require.Len(t, readAll(t, log, id), 1)
+		require.Len(t, logtest.Records(t, log, id), 1)
 	}
 	require.Equal(t, want, got, "listed across partitions in one order")
 }
@@ -111,20 +102,20 @@ func TestReopen(t *testing.T) {
 	require.NoError(t, err)
 	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})
 	require.NoError(t, err)
-	before := readAll(t, log, "s")
+	before := logtest.Records(t, log, "s")
 	require.NoError(t, log.Close())
 	stop()
 
 	nc, _ = serve(t, dir)
 	log = openOn(t, nc, nil)
-	require.Equal(t, before, readAll(t, log, "s"), "with their sequences and times")
+	require.Equal(t, before, logtest.Records(t, log, "s"), "with their sequences and times")
 	var conflict *eventlog.ConflictError
 	_, err = log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "again")})
 	require.ErrorAs(t, err, &conflict)
 	next, err := log.Append(t.Context(), "s", last, []eventlog.Entry{logtest.Text("s", "c")})
 	require.NoError(t, err)
 	require.Equal(t, last+1, next)
-	require.Len(t, readAll(t, log, "s"), 3)
+	require.Len(t, logtest.Records(t, log, "s"), 3)
 }
 
 func TestPlainSubscription(t *testing.T) {
@@ -147,7 +138,7 @@ func TestPlainSubscription(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "helix.live.noise", m.Subject)
 	previous := uint64(0)
-	for i, r := range readAll(t, log, "a.b") {
+	for i, r := range logtest.Records(t, log, "a.b") {
 		m, err := sub.NextMsg(time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, layout.LiveSubject("a.b"), m.Subject)
@@ -172,7 +163,7 @@ func TestTooLarge(t *testing.T) {
 	e.Payload = bytes.Repeat([]byte("x"), log.Info().MaxRecordBytes)
 	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{e})
 	require.NoError(t, err, "the limit itself")
-	require.Equal(t, e.Payload, readAll(t, log, "s")[0].Payload)
+	require.Equal(t, e.Payload, logtest.Records(t, log, "s")[0].Payload)
 
 	e.Payload = append(e.Payload, 'x')
 	_, err = log.Append(t.Context(), "s", last, []eventlog.Entry{e})
@@ -194,7 +185,7 @@ func TestTooLarge(t *testing.T) {
 		_, err = log.Append(t.Context(), "s", last, entries)
 		require.ErrorIs(t, err, eventlog.ErrTooLarge)
 	}
-	require.Len(t, readAll(t, log, "s"), 1)
+	require.Len(t, logtest.Records(t, log, "s"), 1)
 }
 
 // A follower's context need not have a deadline.

@@ -84,7 +84,7 @@ func TestSettingsOfTheOperator(t *testing.T) {
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), "s", 1, []eventlog.Entry{logtest.Text("s", "b")})
 	require.Error(t, err, "the stream is full")
-	require.Len(t, readAll(t, log, "s"), 1, "and keeps what it has")
+	require.Len(t, logtest.Records(t, log, "s"), 1, "and keeps what it has")
 }
 
 func TestMemory(t *testing.T) {
@@ -100,7 +100,7 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, eventlog.DurabilityMemory, log.Info().Durability)
 	_, err = log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
-	require.Len(t, readAll(t, log, "s"), 1)
+	require.Len(t, logtest.Records(t, log, "s"), 1)
 	_, err = jetstream.Open(t.Context(), nc, nil)
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: storage is Memory, must be File")
 }

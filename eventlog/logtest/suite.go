@@ -151,6 +151,14 @@ func put(ctx context.Context, log eventlog.Log, session string, expected uint64,
 	}
 }
 
+// Records are all records of a session.
+func Records(t testing.TB, log eventlog.Log, session string) []eventlog.Record {
+	t.Helper()
+	records, err := collectErr(log.Read(t.Context(), session, 0, 0))
+	require.NoError(t, err)
+	return records
+}
+
 func collect(t *testing.T, seq iter.Seq2[eventlog.Record, error]) []eventlog.Record {
 	t.Helper()
 	records, err := collectErr(seq)

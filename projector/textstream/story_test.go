@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -83,11 +84,7 @@ func (s story) play(t *testing.T) (all []eventlog.Record, from uint64) {
 		then(p)
 	}
 	p.rest()
-	for r, err := range log.Read(t.Context(), root, 0, 0) {
-		require.NoError(t, err)
-		all = append(all, r)
-	}
-	return all, from
+	return logtest.Records(t, log, root), from
 }
 
 func says(turns ...scripted.Turn) model.Model { return scripted.New(turns, nil) }

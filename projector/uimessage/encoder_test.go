@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
@@ -178,12 +179,7 @@ func (c conversation) written(t *testing.T) ([]eventlog.Record, map[uint64]bool)
 	if c.then != nil {
 		c.then(t, l)
 	}
-	var records []eventlog.Record
-	for r, err := range log.Read(t.Context(), "s", 0, 0) {
-		require.NoError(t, err)
-		records = append(records, r)
-	}
-	return records, log.ends
+	return logtest.Records(t, log, "s"), log.ends
 }
 
 // encoded returns the frames of each record of the message that begins after a
