@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -49,11 +50,7 @@ func (m *talker) Generate(_ context.Context, _ model.Request, emit func(model.Ev
 }
 
 // modelFunc is a model made of a function.
-type modelFunc func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error)
-
-func (f modelFunc) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
-	return f(ctx, req, emit)
-}
+type modelFunc = modeltest.Func
 
 func TestAModelThatMisbehavesFailsTheRunAlone(t *testing.T) {
 	for name, m := range map[string]modelFunc{

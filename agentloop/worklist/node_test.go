@@ -1,7 +1,6 @@
 package worklist_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
-	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
@@ -36,11 +35,7 @@ func TestMain(m *testing.M) {
 // within is how long a test waits for what comes at once on an idle machine.
 const within = 2 * time.Minute
 
-type modelFunc func(context.Context, model.Request, func(model.Event) error) (model.Answer, error)
-
-func (f modelFunc) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
-	return f(ctx, req, emit)
-}
+type modelFunc = modeltest.Func
 
 // site is a server with nodes on it.
 type site struct {

@@ -20,14 +20,13 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
-	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -48,21 +47,6 @@ func ctxOf(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// gate is a model that says half of its answer, and the rest when it is let.
-type gate struct{ open chan struct{} }
-
-func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
-	if err := emit(model.TextDelta{Text: "first"}); err != nil {
-		return model.Answer{}, err
-	}
-	select {
-	case <-g.open:
-	case <-ctx.Done():
-		return model.Answer{}, &model.Error{Code: model.CodeProvider, Message: "cancelled", Cause: ctx.Err()}
-	}
-	return model.Answer{Model: "gate", StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
 }
 
 // server is a helixd on its own log, with the agents echo, gated, asker,
@@ -108,7 +92,7 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 	}
 	loop, err := engine.New(log, []agentloop.Agent{
 		{Name: "echo", Model: scripted.New([]scripted.Turn{{Text: "hello, you there"}}, nil), InitialState: json.RawMessage(`{"n":0}`)},
-		{Name: "gated", Model: gate{open: s.open}},
+		{Name: "gated", Model: modeltest.Gate{Open: s.open}},
 		{Name: "asker", Tools: []agentloop.Tool{removing}, Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "rm", Name: "remove", Arguments: json.RawMessage(`{"path":"/x"}`)}}}, {Text: "removed"},
 		}, nil)},

@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
@@ -77,11 +78,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	return g
 }
 
-type modelFunc func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error)
-
-func (f modelFunc) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
-	return f(ctx, req, emit)
-}
+type modelFunc = modeltest.Func
 
 // brain does what the last message says.
 func (g *rig) brain(name string) agentloop.Agent {

@@ -14,30 +14,15 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/auth"
 )
-
-// gate is a model that says half of its answer, and the rest when it is let.
-type gate struct{ open chan struct{} }
-
-func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
-	if err := emit(model.TextDelta{Text: "first"}); err != nil {
-		return model.Answer{}, err
-	}
-	select {
-	case <-g.open:
-	case <-ctx.Done():
-		return model.Answer{}, &model.Error{Code: model.CodeProvider, Message: "cancelled", Cause: ctx.Err()}
-	}
-	return model.Answer{Model: "gate", StopReason: fact.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
-}
 
 // cutter cuts a body off after a number of bytes.
 type cutter struct {
@@ -71,7 +56,7 @@ const token = "a token of the caller's"
 func newHelixd(t *testing.T) *helixd {
 	d := &helixd{log: memory.New(), open: make(chan struct{})}
 	loop, err := engine.New(d.log, []agentloop.Agent{
-		{Name: "gated", Model: gate{d.open}, InitialState: json.RawMessage(`{"n":0}`)},
+		{Name: "gated", Model: modeltest.Gate{Open: d.open}, InitialState: json.RawMessage(`{"n":0}`)},
 		{Name: "broken", Model: scripted.New([]scripted.Turn{{
 			Err: &model.Error{Code: "provider_auth_failed", Message: "bad key"},
 		}}, nil)},
