@@ -4,36 +4,21 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi"
-	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/auth/authtest"
 )
 
 // Every route needs its operation, and tells a caller nothing of another user's sessions, nor
 // changes them.
 func TestScope(t *testing.T) {
 	t.Parallel()
-	var refuse atomic.Value
-	refuse.Store(auth.Operation(""))
+	var who authtest.Everybody
 	g := newRig(t, func(o *httpapi.Options) {
-		o.AllowUnauthenticated = false
-		o.Auth = func(r *http.Request, op auth.Operation, _ string) error {
-			switch {
-			case auth.BearerOf(r) == "":
-				return auth.ErrUnauthorized
-			case op == refuse.Load():
-				return auth.ErrForbidden
-			}
-			return nil
-		}
-		o.Identify = func(r *http.Request) (auth.Caller, error) {
-			user := auth.BearerOf(r)
-			return auth.Caller{Name: user, User: user}, nil
-		}
+		o.AllowUnauthenticated, o.Auth, o.Identify = false, who.Auth, who.Identify
 	})
 	ask := func(user, method, path, body string) (int, string) {
 		resp := g.open(method, path, body, "Authorization", "Bearer "+user)
@@ -62,9 +47,9 @@ func TestScope(t *testing.T) {
 		status, text := ask("", rt.Method, path, body)
 		require.Equal(t, 401, status, rt)
 		require.Contains(t, text, `"type":"RUN_ERROR"`)
-		refuse.Store(rt.Operation)
+		who.Refuse(rt.Operation)
 		status, _ = ask("ada", rt.Method, path, body)
-		refuse.Store(auth.Operation(""))
+		who.Refuse("")
 		require.Equal(t, 403, status, rt)
 		status, text = ask("bob", rt.Method, path, body)
 		require.Contains(t, []int{403, 404}, status, "%v: %s", rt, text)

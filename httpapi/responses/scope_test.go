@@ -5,14 +5,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi"
-	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/auth/authtest"
 )
 
 // as makes requests as a caller that a header names.
@@ -33,23 +32,9 @@ func as(g *rig, user, method, path, body string) (int, string) {
 // changes them.
 func TestScope(t *testing.T) {
 	t.Parallel()
-	var refuse atomic.Value
-	refuse.Store(auth.Operation(""))
+	var who authtest.Everybody
 	g := newRig(t, func(o *httpapi.Options) {
-		o.AllowUnauthenticated = false
-		o.Auth = func(r *http.Request, op auth.Operation, _ string) error {
-			switch {
-			case auth.BearerOf(r) == "":
-				return auth.ErrUnauthorized
-			case op == refuse.Load():
-				return auth.ErrForbidden
-			}
-			return nil
-		}
-		o.Identify = func(r *http.Request) (auth.Caller, error) {
-			user := auth.BearerOf(r)
-			return auth.Caller{Name: user, User: user}, nil
-		}
+		o.AllowUnauthenticated, o.Auth, o.Identify = false, who.Auth, who.Identify
 	})
 	status, body := as(g, "ada", "POST", "/v1/responses", `{"model":"brain","input":"hello"}`)
 	require.Equal(t, 200, status, body)
@@ -75,9 +60,9 @@ func TestScope(t *testing.T) {
 		status, text := as(g, "", rt.Method, path, body)
 		require.Equal(t, 401, status, rt)
 		require.Contains(t, text, `"type":"authentication_error"`)
-		refuse.Store(rt.Operation)
+		who.Refuse(rt.Operation)
 		status, text = as(g, "ada", rt.Method, path, body)
-		refuse.Store(auth.Operation(""))
+		who.Refuse("")
 		require.Equal(t, 403, status, rt)
 		require.Contains(t, text, `"type":"permission_error"`)
 		if rt.Pattern == "/v1/conversations" {

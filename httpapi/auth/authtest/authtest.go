@@ -145,3 +145,26 @@ func (p *Provider) Serve(status int, keys []byte) {
 	defer p.mu.Unlock()
 	p.status, p.keys = status, keys
 }
+
+// Everybody lets a caller, whose token is its name, do everything but one operation.
+type Everybody struct{ refused atomic.Value }
+
+// Refuse changes the operation that nobody may do; "" is none.
+func (e *Everybody) Refuse(op auth.Operation) { e.refused.Store(op) }
+
+// Auth is a server's way to ask what a caller may do.
+func (e *Everybody) Auth(r *http.Request, op auth.Operation, _ string) error {
+	switch {
+	case auth.BearerOf(r) == "":
+		return auth.ErrUnauthorized
+	case op == e.refused.Load():
+		return auth.ErrForbidden
+	}
+	return nil
+}
+
+// Identify is a server's way to ask who a caller is.
+func (e *Everybody) Identify(r *http.Request) (auth.Caller, error) {
+	user := auth.BearerOf(r)
+	return auth.Caller{Name: user, User: user}, nil
+}
