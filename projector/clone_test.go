@@ -15,7 +15,7 @@ import (
 func TestAClonesFoldIsItsOwn(t *testing.T) {
 	testkit.Sequential(t)
 	t.Parallel()
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	type kept struct {
 		state *projector.Tree
 		want  string

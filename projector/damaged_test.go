@@ -15,7 +15,7 @@ import (
 func TestAnyTreeCanBeFoldedOn(t *testing.T) {
 	records := conversation()
 	cuts := len(records) / 4
-	for _, i := range seeded(t).Perm(cuts)[:testkit.Times(cuts)] {
+	for _, i := range testkit.Random(t).Perm(cuts)[:testkit.Times(cuts)] {
 		cut := 1 + 4*i
 		raw := []byte(encoded(t, projector.Fold(records[:cut]...)))
 		var root any

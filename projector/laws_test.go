@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,13 +14,6 @@ import (
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 )
-
-// seeded returns a random generator; a failure prints its seed.
-func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 func encoded(t require.TestingT, v any) string {
 	raw, err := json.Marshal(v)
@@ -38,7 +30,7 @@ func restored(t *testing.T, s *projector.Tree) *projector.Tree {
 }
 
 func TestTwoFoldsOfALogAreEqual(t *testing.T) {
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for range testkit.Times(200) {
 		log := randomLog(rnd, 120)
 		require.Equal(t, encoded(t, projector.Fold(log...)), encoded(t, projector.Fold(log...)))
@@ -46,7 +38,7 @@ func TestTwoFoldsOfALogAreEqual(t *testing.T) {
 }
 
 func TestAnySplitFoldsToTheSameState(t *testing.T) {
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for range testkit.Times(100) {
 		log := randomLog(rnd, 120)
 		want := encoded(t, projector.Fold(log...))
@@ -63,7 +55,7 @@ func TestAnySplitFoldsToTheSameState(t *testing.T) {
 }
 
 func TestDuplicatesChangeNothing(t *testing.T) {
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for range testkit.Times(100) {
 		log := randomLog(rnd, 120)
 		doubled := new(projector.Tree)
@@ -80,7 +72,7 @@ func TestDuplicatesChangeNothing(t *testing.T) {
 // reader gets from the stored ones. A fold does not change its records, which other code
 // reads as well.
 func TestAppendedAndStoredRecordsFoldAlike(t *testing.T) {
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for range testkit.Times(100) {
 		appended := randomLog(rnd, 120)
 		appended = append(appended, eventlog.Record{

@@ -281,7 +281,7 @@ func TestDamagedRollbacksAreParked(t *testing.T) {
 // TestRollbackOfRandomLogs: in any log, a rollback to n restores fold(<= n), without the
 // records that were truncated since.
 func TestRollbackOfRandomLogs(t *testing.T) {
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for range testkit.Times(150) {
 		records := randomLog(rnd, 60)
 		n := 1 + rnd.IntN(len(records)-1)

@@ -22,7 +22,7 @@ import (
 // differ.
 func TestAnImportFoldsToTheSameState(t *testing.T) {
 	testkit.Sequential(t)
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for range testkit.Times(40) {
 		original := slices.DeleteFunc(randomLog(rnd, 120), func(r eventlog.Record) bool {
 			f, _ := r.Fact()

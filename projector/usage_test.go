@@ -92,7 +92,7 @@ func TestARollbackKeepsUsage(t *testing.T) {
 }
 
 func TestEntriesAreThoseOfTheSums(t *testing.T) {
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for range testkit.Times(100) {
 		log := randomLog(rnd, 150)
 		state := projector.Fold(log...)

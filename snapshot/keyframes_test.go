@@ -5,24 +5,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/jsondoc"
 	"github.com/helixd/helixd/snapshot"
 	foldsmem "github.com/helixd/helixd/snapshot/memory"
 )
-
-func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // appendAll appends entries, some hundred at a time.
 func appendAll(t *testing.T, log eventlog.Log, session string, head uint64, entries []eventlog.Entry) uint64 {
@@ -54,7 +48,7 @@ func TestAnyStateIsTheFold(t *testing.T) {
 			want[r.Sequence] = marshal(t, live)
 		}
 	}
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for _, saved := range []*foldsmem.Folds{nil, new(foldsmem.Folds)} {
 		for _, timeline := range []bool{false, true} {
 			o := &snapshot.StoreOptions{SaveEvery: 500}
@@ -196,7 +190,7 @@ func TestStatesForMany(t *testing.T) {
 	states := snapshot.New(log, &snapshot.StoreOptions{Folds: new(foldsmem.Folds), SaveEvery: 300})
 	entries := logtest.LongSession("s", 2_000)
 	head := appendAll(t, log, "s", 0, entries[:1_000])
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	var wg sync.WaitGroup
 	for range 4 {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 1))

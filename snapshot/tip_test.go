@@ -23,7 +23,7 @@ import (
 func TestATipIsTheFold(t *testing.T) {
 	testkit.Sequential(t)
 	t.Parallel()
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	log := memory.New()
 	states := snapshot.New(log, &snapshot.StoreOptions{SaveEvery: 100, Folds: new(foldsmem.Folds)})
 	want := new(projector.Tree)

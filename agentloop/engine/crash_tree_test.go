@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -37,9 +36,7 @@ func TestATreeSurvivesDeathAtAnyAppend(t *testing.T) {
 		appends := int(calm.appends.Load())
 		t.Logf("paced %v: %d appends", pace, appends)
 
-		seed := uint64(time.Now().UnixNano())
-		t.Logf("seed %d", seed)
-		rnd := rand.New(rand.NewPCG(seed, 0))
+		rnd := testkit.Random(t)
 		for _, stored := range []bool{false, true} {
 			deaths := rnd.Perm(appends)
 			if os.Getenv("HELIX_ALL_DEATHS") == "" {

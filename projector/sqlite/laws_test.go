@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +20,7 @@ import (
 // Whatever happens to sessions, and however often the models are stopped, built again or
 // short of memory, the rows are those of the folds.
 func TestRowsAreThoseOfTheFolds(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := testkit.Random(t)
 	rounds, steps := 6, 60
 	if testkit.Raced || testing.Short() {
 		rounds, steps = 2, 20

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -27,9 +26,7 @@ type told struct {
 // last vector of each model, and no memory that was ever forgotten.
 func TestMemoriesAgreeWithTheLog(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := testkit.Random(t)
 	steps := 400
 	if testkit.Raced || testing.Short() {
 		steps = 100

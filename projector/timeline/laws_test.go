@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,13 +18,6 @@ import (
 	"github.com/helixd/helixd/projector/timeline"
 	"github.com/helixd/helixd/projector/timeline/timelinetest"
 )
-
-// seeded is a source whose failures can be had again.
-func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // frozen returns a record of every type that there is, with every field set.
 func frozen(t testing.TB) (all []eventlog.Entry) {
@@ -46,7 +38,7 @@ func frozen(t testing.TB) (all []eventlog.Entry) {
 
 func TestEveryTypeOfRecordLeavesATimeline(t *testing.T) {
 	t.Parallel()
-	rnd, all := seeded(t), frozen(t)
+	rnd, all := testkit.Random(t), frozen(t)
 	types := map[string]bool{}
 	for _, e := range all {
 		types[e.Type] = true
@@ -74,7 +66,7 @@ func TestEveryTypeOfRecordLeavesATimeline(t *testing.T) {
 
 func TestAnyStoryLeavesATimeline(t *testing.T) {
 	t.Parallel()
-	rnd := seeded(t)
+	rnd := testkit.Random(t)
 	for range testkit.Times(100) {
 		timelinetest.Laws(t, rnd, randomStory(rnd, 120))
 	}
