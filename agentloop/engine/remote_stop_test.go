@@ -1,0 +1,139 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/projector"
+)
+
+// causeOf returns the cause in the results of calls, which is for operators: the model does not see it.
+func causeOf(t *testing.T, g *rig) (cause string) {
+	t.Helper()
+	for r, err := range g.log.Read(t.Context(), "s", 0, 0) {
+		require.NoError(t, err)
+		if r.Type == (*fact.ToolResult)(nil).Type() {
+			f, err := r.Fact()
+			require.NoError(t, err)
+			cause += f.(*fact.ToolResult).Cause
+		}
+	}
+	return cause
+}
+
+// requireDispatchFailed: the stream reports a remote agent that could not be
+// run as it does of a local one.
+func requireDispatchFailed(t *testing.T, g *rig) {
+	t.Helper()
+	types := g.types("s")
+	at := slices.Index(types, "tool_output_error")
+	require.GreaterOrEqual(t, at, 0, types)
+	require.Contains(t, types[at:], "subagent_end")
+	end := slices.Index(types, "subagent_end")
+	require.Equal(t, []string{"[tool_result]", "tool_end"}, types[end+1:end+3])
+}
+
+// followed waits until the server's analyst has said half of its answer and
+// some of that has been taken over.
+func (g *rig) followed(m *gated) {
+	g.t.Helper()
+	<-m.half
+	g.until("s", func(r eventlog.Record) bool { return r.Type == "text_delta" && r.Agent == remoteID })
+}
+
+func TestARemoteAgentIsAbortedThoughItsCallerHasDied(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	m := newGated(answering(longAnswer))
+	there := newServer(t, m)
+	first := newRig(t, there.caller(time.Minute))
+	first.start("s", "caller", "go")
+	first.followed(m)
+	first.loop.Stop()
+
+	second := newRigOn(t, first.log, there.caller(time.Minute))
+	require.NoError(t, second.loop.Abort(t.Context(), "s", "enough"))
+	require.Equal(t, agentloop.CodeAborted, second.ended("s").Error.Code)
+	pairsOf(t, second.log, "s")
+	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
+	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
+}
+
+func TestARemoteAgentIsAbortedWithItsInterruptedCaller(t *testing.T) {
+	m := newGated(answering(longAnswer))
+	there := newServer(t, m)
+	here := newRig(t, there.caller(time.Minute))
+	here.start("s", "caller", "go")
+	here.followed(m)
+	require.NoError(t, here.loop.Interrupt(t.Context(), "s", "lunch"))
+	require.NoError(t, here.loop.AwaitStop(t.Context(), "s"))
+	require.NoError(t, here.loop.Abort(t.Context(), "s", "enough"))
+	require.Equal(t, agentloop.CodeAborted, here.ended("s").Error.Code)
+	pairsOf(t, here.log, "s")
+	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
+	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
+}
+
+// aborts counts the aborts of a transport.
+type aborts struct {
+	remote.Transport
+	told atomic.Int32
+	err  error
+}
+
+func (a *aborts) Abort(ctx context.Context, session, reason string) error {
+	a.told.Add(1)
+	if a.err != nil {
+		return a.err
+	}
+	return a.Transport.Abort(ctx, session, reason)
+}
+
+// via has the agent reach its server through a transport.
+func via(a agentloop.Agent, wrap func(remote.Transport) remote.Transport) agentloop.Agent {
+	a.RemoteAgents = slices.Clone(a.RemoteAgents)
+	a.RemoteAgents[0].Transport = wrap(a.RemoteAgents[0].Transport)
+	return a
+}
+
+func TestARemoteAgentIsToldToAbortOnce(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	for name, c := range map[string]struct {
+		dies bool
+		err  error
+	}{
+		"by who follows it":             {},
+		"by who has not followed it":    {dies: true},
+		"though it can't be reached":    {dies: true, err: errors.New("no route to it")},
+		"though its follower could not": {err: errors.New("no route to it")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newGated(answering(longAnswer))
+			there := newServer(t, m)
+			transport := &aborts{err: c.err}
+			agent := via(there.caller(time.Minute), func(tr remote.Transport) remote.Transport {
+				transport.Transport = tr
+				return transport
+			})
+			here := newRig(t, agent)
+			here.start("s", "caller", "go")
+			here.followed(m)
+			if c.dies {
+				here.loop.Stop()
+				here = newRigOn(t, here.log, agent)
+			}
+			require.NoError(t, here.loop.Abort(t.Context(), "s", "enough"))
+			require.Equal(t, agentloop.CodeAborted, here.ended("s").Error.Code)
+			require.EqualValues(t, 1, transport.told.Load())
+		})
+	}
+}
