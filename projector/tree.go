@@ -103,7 +103,8 @@ type Session struct {
 	// Asides are content of assistants' messages that is not of the answers. Saved folds
 	// have the field's name.
 	Asides []Annotation `json:"asides,omitempty"`
-	// StruckCalls are the ids of tool calls that rollbacks have truncated.
+	// StruckCalls are the ids of tool calls that rollbacks have truncated. Saved folds have the
+	// field's name, as that of [Run.Struck].
 	StruckCalls []string `json:"struckCalls,omitempty"`
 	// Child is the session's relation to its parent, if it is a sub-agent's.
 	Child *fact.SubSession `json:"child,omitempty"`
@@ -240,7 +241,7 @@ type Run struct {
 	Claims        int            `json:"claims"`
 	StartedAt     int64          `json:"startedAt"`
 	CompletedAt   int64          `json:"completedAt,omitempty"`
-	Struck        bool           `json:"struck,omitempty"`      // a rollback went back to before it
+	Struck        bool           `json:"struck,omitempty"`      // a rollback has truncated it
 	TraceParent   string         `json:"traceParent,omitempty"` // the caller's, as in RunRequested
 	RequestID     string         `json:"requestId,omitempty"`   // of the HTTP request that asked for it
 	Deleted       bool           `json:"deleted,omitempty"`     // hidden from clients that name it
