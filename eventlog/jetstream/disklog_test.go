@@ -77,13 +77,7 @@ func (s *diskLog) append(session string, texts ...string) uint64 {
 
 func (s *diskLog) appendEntries(session string, entries ...eventlog.Entry) uint64 {
 	s.t.Helper()
-	head, err := s.log.Head(s.t.Context(), session)
-	if err != nil {
-		require.ErrorIs(s.t, err, eventlog.ErrSessionNotFound)
-	}
-	last, err := eventlog.AppendOnce(s.t.Context(), s.log, session, fmt.Sprint("w", head), head, entries)
-	require.NoError(s.t, err)
-	return last
+	return logtest.AppendNext(s.t, s.log, session, entries...)
 }
 
 // publish stores a message without the log.

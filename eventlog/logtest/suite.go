@@ -151,6 +151,18 @@ func put(ctx context.Context, log eventlog.Log, session string, expected uint64,
 	}
 }
 
+// AppendNext appends entries of another writer after the session's head, if there is one.
+func AppendNext(t testing.TB, log eventlog.Log, session string, entries ...eventlog.Entry) (last uint64) {
+	t.Helper()
+	head, err := log.Head(t.Context(), session)
+	if err != nil {
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	}
+	last, err = eventlog.AppendOnce(t.Context(), log, session, fmt.Sprint("w", head), head, entries)
+	require.NoError(t, err)
+	return last
+}
+
 // Records are all records of a session.
 func Records(t testing.TB, log eventlog.Log, session string) []eventlog.Record {
 	t.Helper()

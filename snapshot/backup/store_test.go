@@ -91,13 +91,7 @@ func (s *store) stop() {
 // append appends entries of another writer after the session's head.
 func (s *store) append(session string, entries ...eventlog.Entry) uint64 {
 	s.t.Helper()
-	head, err := s.log.Head(s.t.Context(), session)
-	if err != nil {
-		require.ErrorIs(s.t, err, eventlog.ErrSessionNotFound)
-	}
-	last, err := eventlog.AppendOnce(s.t.Context(), s.log, session, fmt.Sprint("w", head), head, entries)
-	require.NoError(s.t, err)
-	return last
+	return logtest.AppendNext(s.t, s.log, session, entries...)
 }
 
 func base(session string) fact.Base {
