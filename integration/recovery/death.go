@@ -84,17 +84,13 @@ func (b *bench) takeover(d *deployment.Deployment, victim *deployment.Node, e en
 	if len(walks) < b.runs/2 {
 		return errors.Join(fmt.Errorf("%w: the node drives %d of %d", errMoved, len(walks), len(begun)), b.stop(begun, other))
 	}
-	from := make([]uint64, len(walks))
-	for i, w := range walks {
-		from[i] = w.last().sequence
-	}
 	began := time.Now()
 	ended := make(chan error, 1)
 	go func() { ended <- e.do(victim) }()
 	claims := make([]eventlog.Record, len(walks))
 	err = deployment.Each(len(walks), 4, func(i int) (err error) {
 		w := walks[i]
-		if claims[i], err = b.claimed(w, other, from[i], holder); err != nil {
+		if claims[i], err = b.claimed(w.walk, other, w.claim, holder); err != nil {
 			return err
 		}
 		return b.wait(w.session+" says nothing any more", func() (bool, error) { return w.saidAfter(claims[i].Sequence), w.failure() })
@@ -106,6 +102,9 @@ func (b *bench) takeover(d *deployment.Deployment, victim *deployment.Node, e en
 		return err
 	}
 	for i, w := range walks {
+		if claims[i].Time.Before(began) {
+			continue // the node gave it to one that had fewer, after it was asked for its runs
+		}
 		before, chunk, words := w.around(claims[i].Sequence)
 		all.claims = append(all.claims, claims[i].Time.Sub(began))
 		all.chunks = append(all.chunks, chunk.time.Sub(began))
@@ -118,16 +117,28 @@ func (b *bench) takeover(d *deployment.Deployment, victim *deployment.Node, e en
 	return b.revive(d, victim)
 }
 
+// held is a run, and the sequence of the claim by which a node holds it.
+type held struct {
+	*walk
+	claim uint64
+}
+
 // of returns the runs of the node that drives most of them: the one where they were begun.
-func (b *bench) of(begun []*walk, at *deployment.Node) (walks []*walk, holder string, err error) {
-	by := map[string][]*walk{}
+func (b *bench) of(begun []*walk, at *deployment.Node) (walks []held, holder string, err error) {
+	by := map[string][]held{}
 	for _, w := range begun {
-		var node string
-		err := b.claims(b.ctx, w, at, 0, func(_ eventlog.Record, last string) bool { node = last; return true })
+		var (
+			node  string
+			claim uint64
+		)
+		err := b.claims(b.ctx, w, at, 0, func(r eventlog.Record, last string) bool {
+			node, claim = last, r.Sequence
+			return true
+		})
 		if err != nil {
 			return nil, "", err
 		}
-		if by[node] = append(by[node], w); len(by[node]) > len(by[holder]) {
+		if by[node] = append(by[node], held{w, claim}); len(by[node]) > len(by[holder]) {
 			holder = node
 		}
 	}
