@@ -10,8 +10,9 @@ import (
 // a companion tool. It is added to the tools' own [Tool.RequireApproval]: a call
 // waits if one of them requires it.
 //
-// Nothing waits in memory: the call is the record call_suspended in the log, and the answer, which
-// Loop.Submit of package engine stores, is the record result_submitted.
+// Nothing waits in memory. A call that waits is the record call_suspended, made by
+// toolCall.suspended in engine/internal/drive/call_records.go. The answer is the record
+// result_submitted, stored by Loop.Submit of package engine.
 type Approval struct {
 	// Tools is the name of a tool as the model calls it, or a pattern of
 	// [path.Match], such as files_* or subagent__*. It must match a tool, and

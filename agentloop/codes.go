@@ -26,17 +26,17 @@ const (
 	CodeApprovalDenied      = "approval_denied"
 )
 
-// CodeQuotaExceeded is the code of a model call that was not made, and of the run that
-// it has failed, since its tenant has spent its tokens or its money of the day. It
-// is repeated if other calls that are under way may leave enough.
+// CodeQuotaExceeded is the code of a model call that was refused because its tenant's
+// tokens or money of the day are spent, and of the run that failed with it. The call is
+// repeated while calls in progress may still return a part of what they reserved.
 const CodeQuotaExceeded = "quota_exceeded"
 
 // CodeRemoteClientTool: a remote agent waits for a person, which is not
 // supported.
 const CodeRemoteClientTool = "remote_client_tool_unsupported"
 
-// CodePoisoned is the code of a run that is given up since one process after
-// the other has died with it.
+// CodePoisoned is the code of a run that is failed because one process after the other
+// died while driving it.
 const CodePoisoned = "agent_run_poisoned"
 
 // CodeTooManyCalls is the code of a model call whose answer has more than

@@ -71,9 +71,9 @@ type Hooks struct {
 // MaxHookTime is how long a run waits for one call of a hook.
 const MaxHookTime = 30 * time.Second
 
-// ReasonInterrupted is the reason of OnAgentSuspended and OnAgentResumed that
-// the documents don't have: the run was stopped, or, on resuming, has died. The
-// others are ReasonClientTool and ReasonAwaitingChildren.
+// ReasonInterrupted is the reason of OnAgentSuspended and OnAgentResumed if the run was
+// stopped or, for OnAgentResumed, its process has died. Pauses have the reasons
+// ReasonClientTool and ReasonAwaitingChildren.
 const ReasonInterrupted = "interrupted"
 
 // Reasons of pauses.

@@ -9,9 +9,9 @@ const MaxErrorText = 8 << 10
 // with which a run's end closes all calls of a step.
 const MaxCalls = 300
 
-// How many processes in a row may die with a tree and record nothing that
-// brings its run on: before a word of a model's was recorded, and after. Then
-// the tree is taken to be what kills them.
+// A run is failed as poisoned (CodePoisoned) if so many processes in a row die while they
+// drive it without progress: MaxSilentClaims if no output of a model was recorded,
+// otherwise MaxFruitlessClaims.
 const (
 	MaxSilentClaims    = 5
 	MaxFruitlessClaims = 25

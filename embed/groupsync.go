@@ -30,7 +30,7 @@ import (
 //
 // When the server removes messages it may rewrite a block: it renames the new file over
 // the old one, without a sync. syncStreams, which is called after each removal, syncs
-// that. In the milliseconds in between, file systems differ, see ordersRenames.
+// that. In the milliseconds in between, file systems differ, see datadir.OrdersRenames.
 type groupSync struct {
 	dir  string // of the account's streams
 	sync func(*os.File) error

@@ -78,7 +78,7 @@ func (c *cleanup) see(r Record) error {
 		}
 		c.chunks = alive
 	}
-	if r.Agent != c.agent || !ScopeChunks.Strikes(r.Envelope) {
+	if r.Agent != c.agent || !ScopeChunks.Truncates(r.Envelope) {
 		return nil
 	}
 	step := c.step // of a chunk that stays, as one without a step does
@@ -111,7 +111,7 @@ func (c *cleanup) ranges() []Range {
 			at = len(ranges)
 			open[s.Call] = at
 		}
-		if !ScopeContent.Strikes(s.Envelope) {
+		if !ScopeContent.Truncates(s.Envelope) {
 			ranges[at-1].Scope = ScopeChunks
 		}
 	}

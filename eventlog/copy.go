@@ -12,16 +12,16 @@ type Copier interface {
 	Log
 
 	// Ends returns the last sequence of each partition: a copy of every session
-	// up to there is what the log held when Ends looked. None of them is
-	// within an append.
+	// up to there is what the log held when Ends looked. An end never
+	// splits an append.
 	Ends(ctx context.Context) ([]uint64, error)
 
-	// Copy yields a session's records as they are, with sequence <= upTo, one
-	// of its partition's end, 0 if that was empty. floor is up to where
-	// retention has removed the others. A session that was created later, or
-	// has none of them, yields none. Errors: ErrSessionNotFound before the
-	// first record; otherwise as Read: what was yielded before one must not be
-	// taken for the session.
+	// Copy yields a session's records as they are, up to upTo, its partition's
+	// end of Ends (0: the partition was empty). Retention has removed its
+	// records up to floor. A session that was created later, or has no record
+	// left, yields none. Errors: ErrSessionNotFound before the first record;
+	// otherwise as Read. If an error is yielded, the records before it are not
+	// the whole session.
 	Copy(ctx context.Context, session string, upTo uint64) (floor uint64, records iter.Seq2[Copied, error], err error)
 
 	// PartitionOf returns the partition of a session, from 0.
@@ -32,8 +32,8 @@ type Copier interface {
 	Placement() *Placement
 }
 
-// Placement says in which partitions the sessions are of a log whose number of partitions
-// has grown. A copy of the log needs it to put them into the same ones.
+// Placement maps sessions to partitions in a log whose number of partitions has grown. A
+// copy of the log needs it to use the same partitions.
 type Placement struct {
 	// Partitions are the numbers of partitions that the log has had, the present
 	// one last.

@@ -10,8 +10,9 @@ import (
 type Feed interface {
 	Log
 
-	// Identity names the log: one that was made again has another. A log that has got
-	// more partitions has its name from before, a space, and more.
+	// Identity names the log. A log that was deleted and created again has another
+	// identity. When a log gets more partitions, its identity becomes the old one, a
+	// space and a suffix.
 	Identity(ctx context.Context) (string, error)
 
 	// Spans returns what each partition spans now, as the leader knows it.
@@ -41,8 +42,8 @@ type Span struct {
 	Begins uint64
 }
 
-// Fed is a record of a feed; or, without a session, just a position: nothing
-// of a session is there up to it that was not fed.
+// Fed is a record of a feed. If Session is empty it is only a position: every record up to
+// it was yielded.
 type Fed struct {
 	Session string // the root
 	// Previous is the sequence of the session's record before this one, 0 if

@@ -24,7 +24,7 @@ func (w *Writer) Claim(ctx context.Context, claim *fact.RunClaimed) error {
 // catchUp observes the records that other writers appended after head. It refuses a fenced
 // writer, with ErrSuperseded.
 func (w *Writer) catchUp(ctx context.Context) (uint64, error) {
-	for r, err := range Behind(ctx, w.log, w.session, w.head) {
+	for r, err := range After(ctx, w.log, w.session, w.head) {
 		if err != nil {
 			return 0, err
 		}

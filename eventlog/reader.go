@@ -44,7 +44,7 @@ func NewReader(ctx context.Context, log Log, session string, from uint64) (*Read
 		return nil, err
 	}
 	if from > head {
-		return nil, Ahead(ctx, log, session, from)
+		return nil, CursorError(ctx, log, session, from)
 	}
 	r := &Reader{log: log, session: session, last: from, life: lifecycle{session: session}}
 	for rec, err := range left(ctx, log, session, 0, false) {

@@ -113,7 +113,7 @@ func (b *rollback) see(r Record) error {
 		}
 		b.mortal = slices.DeleteFunc(b.mortal, dead.Covers)
 	}
-	if ScopeAll.Strikes(r.Envelope) {
+	if ScopeAll.Truncates(r.Envelope) {
 		r.Entry = Entry{Envelope: r.Envelope}
 		b.mortal = append(b.mortal, r)
 	}

@@ -139,13 +139,13 @@ func changesStream(factType string) bool {
 }
 
 // left reads the records after from up to the head that retention has not removed. If
-// known is set, from is the sequence of a record that the caller has read, as in [Behind].
+// known is set, from is the sequence of a record that the caller has read, as in [After].
 func left(ctx context.Context, log Log, session string, from uint64, known bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for {
 			records := log.Read(ctx, session, from, 0)
 			if known {
-				records = Behind(ctx, log, session, from)
+				records = After(ctx, log, session, from)
 			}
 			var trimmed *TrimmedError
 			for r, err := range records {

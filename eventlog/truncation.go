@@ -46,7 +46,7 @@ type Range struct {
 	Scope   Scope  `json:"scope,omitempty"`
 }
 
-// Scope says which records a [Range] can truncate; see [Scope.Strikes].
+// Scope says which records a [Range] can truncate; see [Scope.Truncates].
 type Scope string
 
 // The scopes.
@@ -110,14 +110,14 @@ func (d Truncations) Covers(r Record) bool {
 // Covers reports whether the range truncates r.
 func (g Range) Covers(r Record) bool {
 	return g.From <= r.Sequence && r.Sequence <= g.To && g.AgentID == r.Agent &&
-		(g.Scope.AnyCall() || g.CallID == r.Call) && g.Scope.Strikes(r.Envelope)
+		(g.Scope.AnyCall() || g.CallID == r.Call) && g.Scope.Truncates(r.Envelope)
 }
 
 // AnyCall reports whether a range of this scope reaches the records of all
 // calls.
 func (s Scope) AnyCall() bool { return s == ScopeAll || s == ScopeStream }
 
-// Strikes reports whether a range of this scope can truncate such a record.
+// Truncates reports whether a range of this scope truncates such a record.
 //
 // ScopeRun is the content that a model or a tool produced in a run. Facts and lifecycle
 // chunks stay; so does the content of outside producers, which nobody would write again.
@@ -130,7 +130,7 @@ func (s Scope) AnyCall() bool { return s == ScopeAll || s == ScopeStream }
 // submissions, pauses and ends. Facts that are true in any case stay: the creation of the
 // session, claims, usage, earlier markers. A fact of an unknown type stays too, since it
 // may be of that sort.
-func (s Scope) Strikes(e Envelope) bool {
+func (s Scope) Truncates(e Envelope) bool {
 	switch s {
 	case ScopeRun:
 		return isContent(e) && e.Run != ""

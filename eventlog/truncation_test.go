@@ -38,18 +38,18 @@ func TestRangeCovers(t *testing.T) {
 	require.False(t, step.Covers(fact), "a fact of a chunk's name")
 }
 
-func TestScopeRunStrikes(t *testing.T) {
+func TestScopeRunTruncates(t *testing.T) {
 	stays := []string{
 		"checkpoint_created", "error", "executor_superseded", "run_interrupted", "run_paused", "run_resumed",
 		"step_committed", "step_discarded", "stream_resync", "suspension_marker",
 	}
 	for _, typ := range append(eventlog.ChunkTypes(), "newer") {
 		e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ, Run: "r"}
-		require.Equal(t, !slices.Contains(stays, typ), eventlog.ScopeRun.Strikes(e), typ)
+		require.Equal(t, !slices.Contains(stays, typ), eventlog.ScopeRun.Truncates(e), typ)
 	}
 	for _, typ := range append(eventlog.FactTypes(), "newer") {
-		require.False(t, eventlog.ScopeRun.Strikes(eventlog.Envelope{Kind: eventlog.KindFact, Type: typ, Run: "r"}), typ)
-		require.False(t, eventlog.ScopeRun.Strikes(eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ}), "an outside producer's %s", typ)
+		require.False(t, eventlog.ScopeRun.Truncates(eventlog.Envelope{Kind: eventlog.KindFact, Type: typ, Run: "r"}), typ)
+		require.False(t, eventlog.ScopeRun.Truncates(eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ}), "an outside producer's %s", typ)
 	}
 }
 
@@ -67,18 +67,18 @@ func TestScopes(t *testing.T) {
 		for _, typ := range append(eventlog.ChunkTypes(), "newer") {
 			e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ, Run: run}
 			content := !slices.Contains(lifecycle, typ)
-			require.Equal(t, content && run != "", eventlog.ScopeRun.Strikes(e), "%s of run %q", typ, run)
-			require.Equal(t, content, eventlog.ScopeContent.Strikes(e), "%s of run %q", typ, run)
-			require.True(t, eventlog.ScopeAll.Strikes(e), "%s of run %q", typ, run)
+			require.Equal(t, content && run != "", eventlog.ScopeRun.Truncates(e), "%s of run %q", typ, run)
+			require.Equal(t, content, eventlog.ScopeContent.Truncates(e), "%s of run %q", typ, run)
+			require.True(t, eventlog.ScopeAll.Truncates(e), "%s of run %q", typ, run)
 		}
 		for _, typ := range append(eventlog.FactTypes(), "newer", "text_delta") {
 			e := eventlog.Envelope{Kind: eventlog.KindFact, Type: typ, Run: run}
-			require.False(t, eventlog.ScopeRun.Strikes(e), typ)
-			require.False(t, eventlog.ScopeContent.Strikes(e), typ)
-			require.Equal(t, !slices.Contains(immortal, typ) && typ != "text_delta", eventlog.ScopeAll.Strikes(e), typ)
+			require.False(t, eventlog.ScopeRun.Truncates(e), typ)
+			require.False(t, eventlog.ScopeContent.Truncates(e), typ)
+			require.Equal(t, !slices.Contains(immortal, typ) && typ != "text_delta", eventlog.ScopeAll.Truncates(e), typ)
 		}
 	}
-	require.False(t, eventlog.Scope("newer").Strikes(eventlog.Envelope{Kind: eventlog.KindChunk, Type: "text_delta", Run: "r"}))
+	require.False(t, eventlog.Scope("newer").Truncates(eventlog.Envelope{Kind: eventlog.KindChunk, Type: "text_delta", Run: "r"}))
 
 	e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: "text_delta", Agent: "s", Run: "r", Call: "c"}
 	all := eventlog.Range{AgentID: "s", From: 3, To: 5, Scope: eventlog.ScopeAll}

@@ -31,7 +31,7 @@
 //	POST /retention                   removes what is old, of all sessions
 //	POST /admin/reload                reads agents and tokens again
 //	GET  /healthz, /readyz            liveness and readiness, without auth
-//	GET  /metrics                     for Prometheus, without auth unless it is asked for
+//	GET  /metrics                     for Prometheus; needs the operation metrics unless Options.Public names it
 //
 // The package finds a request's route, has it let in, and answers with errors. The rest
 // is in its own packages, of which each knows only those before it:
@@ -44,6 +44,10 @@
 //	internal/control  answers that change a session
 //	internal/operate  retention, backups, health
 //	chat              AI SDK clients
+//	durable           Durable Streams
+//	responses         OpenAI's Responses and Conversations
+//	agui              AG-UI
+//	debugger          the page
 //
 // Package client speaks to a server, and knows only api.
 //

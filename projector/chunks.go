@@ -79,7 +79,7 @@ func (s *Session) openStep(c *eventlog.StepStart, run string) {
 
 // trackContent records where unfinished content is.
 func (s *Session) trackContent(r eventlog.Record, before uint64) {
-	if s.Turn == nil || !eventlog.ScopeRun.Strikes(r.Envelope) {
+	if s.Turn == nil || !eventlog.ScopeRun.Truncates(r.Envelope) {
 		return
 	}
 	if s.Turn.Before == nil {

@@ -37,7 +37,7 @@ func TestATipIsTheFold(t *testing.T) {
 		return out
 	}
 	learn := func() {
-		for r, err := range eventlog.Behind(t.Context(), log, "s", want.Head) {
+		for r, err := range eventlog.After(t.Context(), log, "s", want.Head) {
 			require.NoError(t, err)
 			projector.Apply(want, r)
 			wanted[r.Sequence] = marshal(t, want)

@@ -28,7 +28,7 @@ func (s *Store) Update(
 		if t == nil {
 			t = new(projector.Tree)
 		}
-		for r, err := range eventlog.Behind(ctx, s.log, session, t.Head) {
+		for r, err := range eventlog.After(ctx, s.log, session, t.Head) {
 			if err != nil {
 				return 0, err
 			}

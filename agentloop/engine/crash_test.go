@@ -166,7 +166,7 @@ func content(t *testing.T, log eventlog.Log, session string) map[string]string {
 	byCall := map[string][]map[string]any{}
 	for r, err := range eventlog.Effective(t.Context(), log, session, 0, 0) {
 		require.NoError(t, err)
-		if !eventlog.ScopeRun.Strikes(r.Envelope) {
+		if !eventlog.ScopeRun.Truncates(r.Envelope) {
 			continue
 		}
 		var m map[string]any

@@ -71,7 +71,7 @@ type WaitingChild struct {
 // again; *eventlog.TrimmedError if retention has removed the records of an
 // earlier run; and what the log returns.
 func (h *Handle) Result(ctx context.Context) (Result, error) {
-	t, err := h.rested(ctx)
+	t, err := h.untilIdle(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -97,9 +97,9 @@ func (h *Handle) Result(ctx context.Context) (Result, error) {
 	return result, nil
 }
 
-// rested returns the state in which the run is finished or waits, or is not the
+// untilIdle returns the state in which the run is finished or waits, or is not the
 // last one any more.
-func (h *Handle) rested(ctx context.Context) (*projector.Tree, error) {
+func (h *Handle) untilIdle(ctx context.Context) (*projector.Tree, error) {
 	return h.l.requests.Await(ctx, h.SessionID, func(t *projector.Tree) bool {
 		last := t.CurrentRun()
 		return last == nil || !t.Running() || last.RunID != h.RunID
@@ -169,7 +169,7 @@ func (h *Handle) Stream(ctx context.Context, from uint64) eventlog.Stream {
 		case run == nil:
 			yield(eventlog.Record{}, eventlog.ErrSessionNotFound)
 		case from > t.Head:
-			yield(eventlog.Record{}, eventlog.Ahead(ctx, h.l.log, h.SessionID, from))
+			yield(eventlog.Record{}, eventlog.CursorError(ctx, h.l.log, h.SessionID, from))
 		case t.CurrentRun() == run && t.Running():
 			h.follow(ctx, run, max(from, run.StartSequence), yield)
 		default:

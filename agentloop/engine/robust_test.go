@@ -71,7 +71,7 @@ func TestAModelThatMisbehavesFailsTheRunAlone(t *testing.T) {
 	}
 }
 
-func TestACallThatFailsBeforeItStreamsStrikesNothing(t *testing.T) {
+func TestACallThatFailsBeforeItStreamsTruncatesNothing(t *testing.T) {
 	calls := 0
 	g := newRig(t, agentloop.Agent{Name: "a", Model: modelFunc(func(_ context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
 		if calls++; calls < 3 {

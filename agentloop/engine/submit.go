@@ -61,9 +61,9 @@ const (
 	SubmitAlreadyCompleted SubmitStatus = "already_completed"
 )
 
-// Submit stores the answer to a call that waits. It only writes: the run goes
-// on when it is resumed, or takes the answer up if it is live for another
-// reason. The first answer wins. The deadline is judged here, by the wall
+// Submit stores the answer to a call that waits. It only stores it: the run continues when
+// it is resumed; a run that is live for another reason uses the answer at once. The first
+// answer wins. The deadline is judged here, by the wall
 // clock: an answer that comes too late stores the time-out.
 //
 // Errors, nothing is stored: *eventlog.ValidationError, also for an answer of

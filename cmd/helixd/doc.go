@@ -1,4 +1,5 @@
-// Command helixd runs AI agents and keeps their sessions in a durable log.
+// Command helixd runs AI agents and keeps their sessions in a durable log. Its main
+// commands, of which helixd --help lists all:
 //
 //	helixd dev                    everything in one process, with demo agents
 //	helixd serve --config FILE    the daemon

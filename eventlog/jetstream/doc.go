@@ -160,9 +160,9 @@
 // requests share, before it acknowledges an append or gives a message to a reader; with a sync
 // interval it does not wait. The server republishes nothing, so of a delta it stores only what
 // the envelope does not contain, see eventlog.Entry.ShortDelta. The log gives an append to its
-// own followers, decoded, and publishes it if there are other subscribers. The appends of
-// several sessions are not joined in an atomic batch: each is its own publish, which the server
-// does not stage in a file.
+// own followers, decoded, and publishes it if there are other subscribers. Appends of one
+// record are published separately, because the server stages a batch in a file. Appends of
+// several records, which are batches anyway, share one as soon as two wait.
 //
 // # Contention
 //

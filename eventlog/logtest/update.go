@@ -28,7 +28,7 @@ func (u *updating) update(ctx context.Context, head uint64, current bool, rival 
 	known := false
 	o.CatchUp = func(ctx context.Context) (uint64, error) {
 		u.read++
-		for r, err := range eventlog.Behind(ctx, u.log, "s", head) {
+		for r, err := range eventlog.After(ctx, u.log, "s", head) {
 			if err != nil {
 				return 0, err
 			}

@@ -94,7 +94,7 @@ func (s *Routes) Rejoin(w http.ResponseWriter, r *web.Request) error {
 		case t.AgentType != r.Segment(2):
 			return eventlog.ErrSessionNotFound
 		case after.Sequence > t.Head:
-			return eventlog.Ahead(ctx, s.log, r.Session, after.Sequence)
+			return eventlog.CursorError(ctx, s.log, r.Session, after.Sequence)
 		case !given && t.CurrentRun() == nil && len(t.Messages) > 0:
 			w.Header().Set(api.HeaderSession, r.Session)
 			stream.Send(ctx, s.logger, r, r.Session, r.NewEventWriter(w), standing(t))

@@ -70,7 +70,7 @@ func (s *Routes) streamReply(ctx context.Context, w http.ResponseWriter, r *web.
 		return err
 	}
 	if last := c.after.Reaches(); !c.whole && last > t.Head {
-		return eventlog.Ahead(ctx, s.log, session, last)
+		return eventlog.CursorError(ctx, s.log, session, last)
 	}
 	if err := s.placeInMessage(past, session, &c, replyBegins(t)); err != nil {
 		return err

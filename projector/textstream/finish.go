@@ -43,7 +43,7 @@ func (e *Encoder) note(r eventlog.Record) {
 	if r.Kind != eventlog.KindChunk || r.Agent != e.root {
 		return
 	}
-	if e.first.IsZero() && !eventlog.ScopeContent.Strikes(r.Envelope) {
+	if e.first.IsZero() && !eventlog.ScopeContent.Truncates(r.Envelope) {
 		return
 	}
 	at := r.Time

@@ -11,7 +11,7 @@ import (
 // characters it brings.
 func (t *Timeline) chunk(l *lane, r eventlog.Record, c eventlog.Chunk) (*Span, int) {
 	seq := r.Sequence
-	if r.Run == "" && eventlog.ScopeContent.Strikes(r.Envelope) {
+	if r.Run == "" && eventlog.ScopeContent.Truncates(r.Envelope) {
 		return t.outside(l, r, c)
 	}
 	switch c := c.(type) {

@@ -45,7 +45,7 @@ func (t *Timeline) Apply(r eventlog.Record) {
 		p := t.state.Parked[len(t.state.Parked)-1]
 		t.mark(l, MarkParked, r.Sequence, p.Type+": "+p.Reason)
 		l.endContent(StatusDone, r.Sequence)
-		t.strikeAll(r.Sequence, t.state.Dead[min(dead, len(t.state.Dead)):]) // a rollback that can't be used does so all the same
+		t.truncateRanges(r.Sequence, t.state.Dead[min(dead, len(t.state.Dead)):]) // a rollback that can't be used does so all the same
 	case d.Chunk != nil:
 		leaf, chars = t.chunk(l, r, d.Chunk)
 	case d.Fact != nil:

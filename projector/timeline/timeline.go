@@ -62,7 +62,8 @@ type Span struct {
 	Error string `json:"error,omitempty"`
 	// Cause is what the server did that a call needed (fact.ToolResult), cut to MaxError.
 	Cause string `json:"cause,omitempty"`
-	// Struck says that truncation has truncated it, StruckBy with which record.
+	// Struck says that the span is truncated, StruckBy is its marker's sequence. The names
+	// are older than the term; clients know them.
 	Struck   bool   `json:"struck,omitempty"`
 	StruckBy uint64 `json:"struckBy,omitempty"`
 	// Updated is the record that it changed with last.

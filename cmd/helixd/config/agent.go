@@ -115,7 +115,7 @@ type RemoteAgent struct {
 }
 
 func (r *RemoteAgent) setDefaults() {
-	r.Timeout = DefaultRemoteTimeout
+	r.Timeout = defaultRemoteTimeout
 	r.MaxRetries, r.RetryBaseDelay = remotehttp.DefaultMaxRetries, remotehttp.DefaultRetryBaseDelay
 	r.StreamRetries, r.StreamRetryBase = remote.DefaultStreamRetries, remote.DefaultStreamRetryBase
 	r.IdleTimeout = remotehttp.DefaultIdle

@@ -217,22 +217,22 @@ type CORS struct {
 // Defaults that are not zero.
 const (
 	DefaultListen        = "127.0.0.1:8080"
-	DefaultDataDir       = "./helix-data"
-	DefaultDrainTimeout  = 10 * time.Second
-	DefaultServiceName   = "helixd"
-	DefaultMessageID     = "msg-" + messageIndex
+	defaultDataDir       = "./helix-data"
+	defaultDrainTimeout  = 10 * time.Second
+	defaultServiceName   = "helixd"
+	defaultMessageID     = "msg-" + messageIndex
 	DefaultMaxSteps      = 10
 	DefaultMaxRetries    = 3
-	DefaultHTTPTimeout   = 30 * time.Second // of an HTTP tool
-	DefaultRemoteTimeout = 5 * time.Minute  // of a remote agent
+	defaultHTTPTimeout   = 30 * time.Second // of an HTTP tool
+	defaultRemoteTimeout = 5 * time.Minute  // of a remote agent
 )
 
 // Default returns the configuration of an empty file.
 func Default() *Config {
 	c := &Config{
 		Listen:     DefaultListen,
-		DataDir:    DefaultDataDir,
-		Durability: durabilityFsync, DrainTimeout: DefaultDrainTimeout, ServiceName: DefaultServiceName,
+		DataDir:    defaultDataDir,
+		Durability: durabilityFsync, DrainTimeout: defaultDrainTimeout, ServiceName: defaultServiceName,
 		InterruptObservationDeadline: httpapi.DefaultInterruptDeadline, Heartbeat: httpapi.DefaultHeartbeat,
 		ModelRetryDelay: agentloop.DefaultRetryDelay,
 		NATS: NATS{
@@ -240,8 +240,8 @@ func Default() *Config {
 			Cluster:  Cluster{Name: "helix"}, Subscribers: Subscribers{TTL: subscriber.DefaultTTL},
 		},
 		Auth:   Auth{JWT: JWT{SessionsClaim: "helix_sessions", OperationsClaim: "helix_operations"}},
-		Chat:   Chat{AutoResume: true, ContentReplay: true, StrictParts: true, MessageID: DefaultMessageID, ResyncOnResume: true},
-		Memory: Memory{Executor: ExecutorInline, MaxConcurrency: DefaultMaxConcurrency, ProcessEvery: DefaultProcessEvery},
+		Chat:   Chat{AutoResume: true, ContentReplay: true, StrictParts: true, MessageID: defaultMessageID, ResyncOnResume: true},
+		Memory: Memory{Executor: ExecutorInline, MaxConcurrency: defaultMaxConcurrency, ProcessEvery: defaultProcessEvery},
 	}
 	c.setOperationDefaults()
 	c.setWorkspaceDefaults()

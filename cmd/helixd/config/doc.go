@@ -5,7 +5,7 @@
 //
 // Flags beat the environment, the environment beats the file, the file beats
 // [Default]. Every scalar outside of lists and maps has an environment
-// variable ([EnvName]: nats.url is HELIX_NATS_URL); a HELIX_ variable that no
+// variable (nats.url is HELIX_NATS_URL); a HELIX_ variable that no
 // key has is not an error. An empty variable is set, and sets the empty
 // string. A key that the file leaves empty (`tools:`) keeps its default.
 // Durations are written as Go does (1h30m), amounts of bytes as [Bytes] are.

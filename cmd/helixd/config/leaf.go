@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// EnvName is the environment variable of a dotted key: HELIX_ and the key in
+// envName is the environment variable of a dotted key: HELIX_ and the key in
 // capitals, with _ for dots and humps. nats.url is HELIX_NATS_URL.
-func EnvName(key string) string {
+func envName(key string) string {
 	var b strings.Builder
 	b.WriteString("HELIX_")
 	var last rune
@@ -103,7 +103,7 @@ func (c *Config) checkLeaf(key string, at origin) error {
 func (c *Config) setEnv(getenv func(string) (string, bool)) []problem {
 	var problems []problem
 	eachLeaf(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value) {
-		name := EnvName(path)
+		name := envName(path)
 		text, ok := getenv(name)
 		if !ok {
 			return

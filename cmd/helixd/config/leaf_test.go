@@ -17,7 +17,7 @@ func TestEnvName(t *testing.T) {
 		"auth.jwt.jwksFile":         "HELIX_AUTH_JWT_JWKS_FILE",
 		"chat.defaultAgent":         "HELIX_CHAT_DEFAULT_AGENT",
 	} {
-		assert.Equal(t, want, EnvName(key))
+		assert.Equal(t, want, envName(key))
 		assert.Contains(t, Keys(), key)
 	}
 }
@@ -26,7 +26,7 @@ func TestEnvName(t *testing.T) {
 func TestEveryLeaf(t *testing.T) {
 	names := map[string]string{}
 	for _, key := range Keys() {
-		name := EnvName(key)
+		name := envName(key)
 		require.Empty(t, names[name], "%s and %s share a variable", key, names[name])
 		names[name] = key
 

@@ -50,7 +50,7 @@ agents:
 	assert.Equal(t, []PersistentAgent{{Agent: "boss", Mode: ModeBlocking}, {Agent: "writer", Mode: ModeNonBlocking, Description: "Writes on."}}, a.PersistentAgents)
 	analyst := a.RemoteAgents["analyst"]
 	assert.Equal(t, "Bearer sk-other", analyst.Headers["Authorization"].Reveal())
-	assert.Equal(t, DefaultRemoteTimeout, analyst.Timeout)
+	assert.Equal(t, defaultRemoteTimeout, analyst.Timeout)
 	assert.Equal(t, "Looks at numbers.", analyst.Description)
 	plain, eager := a.RemoteAgents["plain"], a.RemoteAgents["eager"]
 	assert.Equal(t, time.Minute, plain.Timeout)
@@ -65,7 +65,7 @@ agents:
 	assert.Zero(t, a.Tools["locate"].Timeout, "no deadline unless configured")
 	assert.Zero(t, a.Tools["patient"].Timeout)
 	assert.Zero(t, a.Tools["endless"].Timeout)
-	assert.Equal(t, DefaultHTTPTimeout, a.Tools["always"].Timeout)
+	assert.Equal(t, defaultHTTPTimeout, a.Tools["always"].Timeout)
 	assert.Equal(t, 5*time.Second, a.Tools["hurry"].Timeout)
 	assert.JSONEq(t, `{"required":["lat"]}`, string(a.Tools["locate"].OutputSchema))
 	assert.JSONEq(t, `{"type":"object","properties":{"topic":{"type":"string"}}}`, string(c.Agents["writer"].InputSchema))

@@ -60,7 +60,7 @@ func TestLoadExample(t *testing.T) {
 	assert.Equal(t, "Bearer w", weather.HTTP.Headers["Authorization"].Reveal())
 	assert.Equal(t, 45*time.Second, weather.Timeout)
 	assert.True(t, a.Tools["submit"].FinishWith)
-	assert.Equal(t, DefaultHTTPTimeout, a.Tools["submit"].Timeout)
+	assert.Equal(t, defaultHTTPTimeout, a.Tools["submit"].Timeout)
 
 	assert.True(t, a.Tools["get_location"].Client)
 	required, when := Approval(a.Tools["move_file"].RequireApproval)

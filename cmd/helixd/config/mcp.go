@@ -6,8 +6,8 @@ import (
 	"github.com/helixd/helixd/agentloop/mcptool"
 )
 
-// DefaultMCPTimeout is that of a call of an MCP server's tool.
-const DefaultMCPTimeout = time.Minute
+// defaultMCPTimeout is that of a call of an MCP server's tool.
+const defaultMCPTimeout = time.Minute
 
 // MCPServer is a server of the Model Context Protocol whose tools an agent
 // gets: a command to run or a URL.
@@ -33,7 +33,7 @@ type MCPServer struct {
 }
 
 func (m *MCPServer) setDefaults() {
-	m.Timeout, m.ConnectTimeout, m.StopTimeout = DefaultMCPTimeout, mcptool.DefaultConnectTimeout, mcptool.DefaultStopTimeout
+	m.Timeout, m.ConnectTimeout, m.StopTimeout = defaultMCPTimeout, mcptool.DefaultConnectTimeout, mcptool.DefaultStopTimeout
 }
 
 // At returns what is wrong with a key as Load would, with the file and line.

@@ -60,11 +60,11 @@ type AgentMemory struct {
 
 // Defaults of memories.
 const (
-	DefaultRecall         = 5
-	DefaultMaxConcurrency = 4
-	DefaultProcessEvery   = 5 * time.Minute
+	defaultRecall         = 5
+	defaultMaxConcurrency = 4
+	defaultProcessEvery   = 5 * time.Minute
 )
 
 func (m *AgentMemory) setDefaults() {
-	*m = AgentMemory{Recall: DefaultRecall, Save: true, Search: true}
+	*m = AgentMemory{Recall: defaultRecall, Save: true, Search: true}
 }

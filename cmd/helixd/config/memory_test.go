@@ -31,14 +31,14 @@ agents:
 		Embedder: Embedder{Provider: EmbedderOpenAI, Name: "m", APIKey: NewSecret("a-secret"), BaseURL: "http://h/v1", Dimensions: 512},
 		Executor: ExecutorBackground, MaxConcurrency: 2, ProcessEvery: time.Minute,
 	}, c.Memory)
-	assert.Equal(t, &AgentMemory{Scope: "user", Recall: DefaultRecall, Save: true, Search: true}, c.Agents["a"].Memory)
+	assert.Equal(t, &AgentMemory{Scope: "user", Recall: defaultRecall, Save: true, Search: true}, c.Agents["a"].Memory)
 	assert.Equal(t, &AgentMemory{Scope: "session"}, c.Agents["b"].Memory)
 	assert.Nil(t, c.Agents["c"].Memory)
 	assert.NotContains(t, c.String(), "a-secret")
 
 	c, err = loadText(t, "memory: {processEvery: 0}\n", env{"HELIX_MEMORY_EMBEDDER_PROVIDER": "local"})
 	require.NoError(t, err)
-	assert.Equal(t, Memory{Embedder: Embedder{Provider: EmbedderLocal}, Executor: ExecutorInline, MaxConcurrency: DefaultMaxConcurrency}, c.Memory)
+	assert.Equal(t, Memory{Embedder: Embedder{Provider: EmbedderLocal}, Executor: ExecutorInline, MaxConcurrency: defaultMaxConcurrency}, c.Memory)
 }
 
 func TestBadMemory(t *testing.T) {

@@ -119,8 +119,8 @@ type Disk struct {
 
 // Defaults of the operation's keys that are not zero.
 const (
-	DefaultRetentionEvery       = time.Hour
-	DefaultMinFree        Bytes = 1 << 30
+	defaultRetentionEvery       = time.Hour
+	defaultMinFree        Bytes = 1 << 30
 )
 
 func (c *Config) setOperationDefaults() {
@@ -128,6 +128,6 @@ func (c *Config) setOperationDefaults() {
 	c.ReadModels.Enabled = true
 	c.Metrics.Enabled = true
 	c.Tracing.SampleRatio = 1
-	c.Retention.Every = DefaultRetentionEvery
-	c.Disk.MinFree = DefaultMinFree
+	c.Retention.Every = defaultRetentionEvery
+	c.Disk.MinFree = defaultMinFree
 }

@@ -38,7 +38,7 @@ func TestLoadOperations(t *testing.T) {
 func TestZeroOperations(t *testing.T) {
 	c, err := loadText(t, "retention: {maxAge: 0, maxBytes: 0}\nsessions: {expireAfter: 0, sweepEvery: 0s}\ndisk: {minFree: 0}\n", nil)
 	require.NoError(t, err)
-	assert.Equal(t, Retention{Every: DefaultRetentionEvery}, c.Retention)
+	assert.Equal(t, Retention{Every: defaultRetentionEvery}, c.Retention)
 	assert.Zero(t, c.Sessions)
 	assert.Zero(t, c.Disk.MinFree)
 }
@@ -91,7 +91,7 @@ func TestBytes(t *testing.T) {
 		_, ok := ParseBytes(text)
 		assert.False(t, ok, text)
 	}
-	assert.Equal(t, "1GiB", DefaultMinFree.String())
+	assert.Equal(t, "1GiB", defaultMinFree.String())
 	assert.Equal(t, "1025", Bytes(1025).String())
 	assert.Equal(t, "0", Bytes(0).String())
 }

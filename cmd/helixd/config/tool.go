@@ -63,7 +63,7 @@ func (c *Config) setTimeouts() {
 	for name, a := range c.Agents {
 		for toolName, t := range a.Tools {
 			if t.HTTP != nil && t.Timeout == 0 && !c.isSet(join("agents", name, "tools", toolName, "timeout")) {
-				t.Timeout = DefaultHTTPTimeout
+				t.Timeout = defaultHTTPTimeout
 				a.Tools[toolName] = t
 			}
 		}

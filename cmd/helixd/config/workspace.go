@@ -112,18 +112,18 @@ type ObjectWorkspaces struct {
 
 // Defaults of workspaces.
 const (
-	DefaultCommandTimeout       = time.Minute
-	DefaultMaxProcesses         = 64
-	DefaultWorkspaceBytes Bytes = 1 << 30
-	DefaultCommandMemory  Bytes = 2 << 30
+	defaultCommandTimeout       = time.Minute
+	defaultMaxProcesses         = 64
+	defaultWorkspaceBytes Bytes = 1 << 30
+	defaultCommandMemory  Bytes = 2 << 30
 )
 
 func (c *Config) setWorkspaceDefaults() {
 	c.Workspaces.Local = LocalWorkspaces{
-		Timeout: DefaultCommandTimeout, MaxProcesses: DefaultMaxProcesses, MaxBytes: DefaultWorkspaceBytes,
-		MaxMemory: DefaultCommandMemory,
+		Timeout: defaultCommandTimeout, MaxProcesses: defaultMaxProcesses, MaxBytes: defaultWorkspaceBytes,
+		MaxMemory: defaultCommandMemory,
 	}
-	c.Workspaces.Objects.MaxBytes = DefaultWorkspaceBytes
+	c.Workspaces.Objects.MaxBytes = defaultWorkspaceBytes
 }
 
 func (k *checker) checkWorkspaces() {

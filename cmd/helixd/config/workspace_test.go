@@ -27,8 +27,8 @@ func TestLoadWorkspaces(t *testing.T) {
 	c, err = loadText(t, "", nil)
 	require.NoError(t, err)
 	assert.Equal(t, Workspaces{
-		Local:   LocalWorkspaces{Timeout: DefaultCommandTimeout, MaxProcesses: DefaultMaxProcesses, MaxBytes: DefaultWorkspaceBytes, MaxMemory: DefaultCommandMemory},
-		Objects: ObjectWorkspaces{MaxBytes: DefaultWorkspaceBytes},
+		Local:   LocalWorkspaces{Timeout: defaultCommandTimeout, MaxProcesses: defaultMaxProcesses, MaxBytes: defaultWorkspaceBytes, MaxMemory: defaultCommandMemory},
+		Objects: ObjectWorkspaces{MaxBytes: defaultWorkspaceBytes},
 	}, c.Workspaces)
 }
 

@@ -121,7 +121,7 @@ func (w *Scrubber) rewrite(name string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s is damaged, and may hold what is to be overwritten: copy the folder with helixd salvage and start on the copy: %w", name, err)
+		return fmt.Errorf("%s is damaged and may hold bytes that must be overwritten: keep the folder, and restore a backup into another one: %w", name, err)
 	}
 	places := w.places(plain)
 	if len(places) == 0 {

@@ -139,7 +139,7 @@ func (x *exam) servers(ctx context.Context) error {
 	}
 	if len(silent) > 0 {
 		x.Warning(CheckVersions, listing(silent), "did not say their version: "+listing(silent),
-			fmt.Sprintf("see that they run (nats server list) and that nats-server %s or later is on them; to be told, helixd's user needs to publish to %s",
+			fmt.Sprintf("check that they run nats-server %s or later (nats server list), and allow helixd's NATS user to publish to %s, or doctor can't read their versions",
 				link.LeastServer, streams.PeersSubject))
 	}
 	if len(good) == len(wanted) {

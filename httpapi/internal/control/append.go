@@ -139,7 +139,7 @@ func (u *update) propose(uint64) ([]eventlog.Entry, error) {
 	}
 	if u.pre.expectedGiven && u.pre.expected != t.Head {
 		if u.pre.expected > t.Head && u.tip.Current() { // another node may have answered with it
-			err := eventlog.Ahead(u.ctx, u.s.log, u.tip.Session(), u.pre.expected)
+			err := eventlog.CursorError(u.ctx, u.s.log, u.tip.Session(), u.pre.expected)
 			if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); !ahead && !errors.Is(err, eventlog.ErrSessionNotFound) {
 				return nil, err
 			}

@@ -117,7 +117,7 @@ func (s *Routes) selected(r *web.Request, want recordQuery) (iter.Seq2[eventlog.
 	}
 	switch {
 	case max(from, to) > head:
-		return nil, eventlog.Ahead(r.Context(), s.log, r.Session, max(from, to))
+		return nil, eventlog.CursorError(r.Context(), s.log, r.Session, max(from, to))
 	case want.bounded && from > to:
 		return nil, web.Invalid("to", "must not be less than from")
 	case from == to: // to the log, a bound of 0 would mean its head
@@ -140,7 +140,7 @@ func (s *Routes) followRecords(w http.ResponseWriter, r *web.Request, want recor
 		}
 		defer live.Leave()
 		if want.from > live.Head {
-			return eventlog.Ahead(ctx, s.log, r.Session, want.from)
+			return eventlog.CursorError(ctx, s.log, r.Session, want.from)
 		}
 		history, stop, err := Peek(s.log.Read(eventlog.WithHead(ctx, r.Session, live.Head), r.Session, want.from, live.Head))
 		if err != nil {

@@ -42,7 +42,7 @@ func (s *Routes) Replay(w http.ResponseWriter, r *web.Request) error {
 		case err != nil:
 			return err
 		case !bounded && from > t.Head:
-			return eventlog.Ahead(ctx, s.log, r.Session, from)
+			return eventlog.CursorError(ctx, s.log, r.Session, from)
 		}
 		records := func(func(eventlog.Record, error) bool) {}
 		if from < t.Head {

@@ -42,7 +42,7 @@ func (s *Routes) attach(w http.ResponseWriter, r *web.Request, closes bool, endi
 			return err
 		}
 		if from > t.Head {
-			return eventlog.Ahead(ctx, s.log, r.Session, from)
+			return eventlog.CursorError(ctx, s.log, r.Session, from)
 		}
 		at := startOf(r.Session, t, ending)
 		at.live = live.Follow

@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// Position is how much of a chat stream a client has: all frames of the records
-// up to a sequence, and some frames of the next record that makes any. As an
-// SSE id it is "m", or "m.j" with j frames of the next record.
+// Position is how much of a stream of frames a client has: all frames of the records up to
+// a sequence, and some frames of the next record that makes any. As an SSE id it is "m", or
+// "m.j" with j frames of the next record. Chat and AG-UI streams have such ids
+// (chat/delivery.go, agui/stream.go); those of /sse are whole sequences (chunkEvent of
+// internal/stream).
 type Position struct {
 	Sequence uint64
 	Frames   int

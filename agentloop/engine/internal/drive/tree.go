@@ -111,7 +111,7 @@ func (r *Tree) Drive(ctx context.Context, fresh bool) (err error) {
 		}
 		r.mu.Unlock()
 	}
-	err = r.untilRest(ctx)
+	err = r.untilIdle(ctx)
 	if r.host.Shared && (errors.Is(err, agentloop.ErrStopping) || errors.Is(err, ErrHandedOver)) {
 		r.release()
 	}
@@ -196,9 +196,9 @@ func (r *Tree) Decide() (effects []decide.Effect, err error) {
 	return r.hooks.Order(d.Decide(r.tree), d.Busy), nil
 }
 
-// untilRest decides and performs until the tree is idle. What others write
+// untilIdle decides and performs until the tree is idle. What others write
 // wakes it.
-func (r *Tree) untilRest(ctx context.Context) error {
+func (r *Tree) untilIdle(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	news, lost := make(chan struct{}, 1), make(chan error, 1)
 	var watcher sync.WaitGroup

@@ -121,11 +121,11 @@ func (n *Node) keep(session string, run *drivenTree) {
 		if time.Since(began) > maxHoldPause { // it went well for a while
 			pause = minHoldPause
 		}
-		retry, rests, elsewhere := false, false, false
+		retry, idle, elsewhere := false, false, false
 		log := n.host.Logger.With(eventlog.LogSession, session, eventlog.LogRun, run.id)
 		switch {
 		case err == nil:
-			rests = true
+			idle = true
 		case errors.Is(err, agentloop.ErrStopping), n.Ctx.Err() != nil:
 		case errors.Is(err, errHeld):
 			elsewhere = true
@@ -143,11 +143,11 @@ func (n *Node) keep(session string, run *drivenTree) {
 			log.Info("run taken over by another node")
 			n.superseded(session, run.id)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
-			rests = true
+			idle = true
 			log.Info("run stopped: the session was erased")
 		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, agentloop.ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
 			n.worklist == nil && (errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck)):
-			rests = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
+			idle = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
 			log.Error("run stopped", "error", err)
 		default:
 			retry = !n.Draining()
@@ -175,7 +175,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 			default:
 			}
 			switch {
-			case rests && run.agreed:
+			case idle && run.agreed:
 				n.remove(session, run)
 			case errors.Is(err, drive.ErrHandedOver):
 				n.worklist.Wake(to, run.agent, session)

@@ -20,8 +20,8 @@ func (c *Core) Stop(ctx context.Context, session string, kind fact.StopKind, rea
 	reason = shorten.Text(reason, agentloop.MaxErrorText)
 	var waits bool
 	// A tree that runs is on the list already, and must be stopped without it.
-	rests := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
-	t, ticket, err := c.AppendWork(ctx, session, "", rests, func(t *projector.Tree) ([]record.Draft, error) {
+	idle := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
+	t, ticket, err := c.AppendWork(ctx, session, "", idle, func(t *projector.Tree) ([]record.Draft, error) {
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound

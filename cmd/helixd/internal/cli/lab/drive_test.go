@@ -117,6 +117,8 @@ func TestLabRun(t *testing.T) {
 		require.Equal(t, 2, code)
 		require.Contains(t, text, `assertion "idle" is about no session of the cohort`)
 	}
+	_, _, refused := try(t, dir, "candidate: helix.yaml\n", "--repeat", "0")
+	require.Contains(t, refused, "--repeat is at least 1")
 	_, code, text := try(t, dir, "candidate: helix.yaml\n", "--report", filepath.Join(dir, "none", "r.json"))
 	require.Equal(t, 2, code)
 	require.Contains(t, text, "no such folder")

@@ -17,7 +17,7 @@ type runCmd struct {
 	File   string   `arg:"" help:"The lab's file, lab.yaml."`
 	Report string   `help:"Write the report to this file, as JSON." type:"path" placeholder:"FILE.json"`
 	JUnit  string   `name:"junit" help:"Write the report to this file, as JUnit XML." type:"path" placeholder:"FILE.xml"`
-	Repeat int      `help:"Run each lane so many times, to tell flaky sessions apart; in place of lab.yaml's." placeholder:"N"`
+	Repeat *int     `help:"Run each lane so many times, to tell flaky sessions apart; in place of lab.yaml's." placeholder:"N"`
 	Live   []string `help:"Tools that are really called if the log does not answer, beside those declared safe; with unmatched: allow. May be given several times." placeholder:"TOOL"`
 	Dir    string   `help:"Folder of the lab's log, from which a run that was killed continues; .lab/NAME beside the file if left out." type:"path"`
 	JSON   bool     `help:"Print the report, as JSON."`
@@ -32,7 +32,7 @@ func (runCmd) Help() string {
 
 // Validate refuses a number of repeats that is none.
 func (c runCmd) Validate() error {
-	if c.Repeat < 0 {
+	if c.Repeat != nil && *c.Repeat < 1 {
 		return errors.New("--repeat is at least 1")
 	}
 	return nil
@@ -61,8 +61,8 @@ func (c runCmd) judge(p *flags.Process, judge judgeFunc) (*result.Report, error)
 	if err != nil {
 		return nil, flags.WithCode(result.ExitUnjudged, err)
 	}
-	if c.Repeat > 0 {
-		f.Repeat = c.Repeat
+	if c.Repeat != nil {
+		f.Repeat = *c.Repeat
 	}
 	var shown *terminal.Progress
 	report, err := judge(p.Ctx, p, c, f, func(done, total int) {

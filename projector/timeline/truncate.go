@@ -16,7 +16,7 @@ func (t *Timeline) truncate(l *lane, seq uint64, f *eventlog.Truncated, ranges [
 	} else {
 		t.mark(l, MarkTruncated, seq, string(f.Reason))
 	}
-	t.strikeAll(seq, ranges)
+	t.truncateRanges(seq, ranges)
 	if f.AfterSequence > 0 {
 		for _, l := range t.lanes {
 			t.rolledBack(l, seq)
@@ -24,16 +24,16 @@ func (t *Timeline) truncate(l *lane, seq uint64, f *eventlog.Truncated, ranges [
 	}
 }
 
-// strikeAll applies the ranges of the marker at seq.
-func (t *Timeline) strikeAll(seq uint64, ranges []eventlog.Range) {
+// truncateRanges applies the ranges of the marker at seq.
+func (t *Timeline) truncateRanges(seq uint64, ranges []eventlog.Range) {
 	for _, g := range ranges {
 		l := t.byID[g.AgentID]
 		if l == nil || len(l.within(g.From, g.To)) == 0 {
 			continue
 		}
 		for _, s := range t.spans { // parts are appended, and truncated already or after the range
-			if s.Lane == l.id && !s.Struck && strikes(g, s) && s.From <= g.To && g.From <= last(s, seq) {
-				t.strike(l, s, g, seq)
+			if s.Lane == l.id && !s.Struck && reaches(g, s) && s.From <= g.To && g.From <= last(s, seq) {
+				t.truncateSpan(l, s, g, seq)
 			}
 		}
 		if g.Scope.AnyCall() {
@@ -64,8 +64,8 @@ func mortal(k MarkKind) bool {
 	return true
 }
 
-// strikes reports whether a range can truncate records of a span.
-func strikes(g eventlog.Range, s *Span) bool {
+// reaches reports whether a range can truncate records of a span.
+func reaches(g eventlog.Range, s *Span) bool {
 	if g.Scope.AnyCall() {
 		return true
 	}
@@ -80,12 +80,12 @@ func strikes(g eventlog.Range, s *Span) bool {
 	return false
 }
 
-// strike truncates the part of a span that is in a range. The parts before and
+// truncateSpan truncates the part of a span that is in a range. The parts before and
 // after it become separate spans: the first one keeps the id.
-func (t *Timeline) strike(l *lane, s *Span, g eventlog.Range, seq uint64) {
+func (t *Timeline) truncateSpan(l *lane, s *Span, g eventlog.Range, seq uint64) {
 	if g.From <= s.From && last(s, seq) <= g.To {
 		l.forget(s, nil)
-		struck(s, s.Open, seq)
+		truncated(s, s.Open, seq)
 		return
 	}
 	var before, inner, behind []int
@@ -131,7 +131,7 @@ func (t *Timeline) strike(l *lane, s *Span, g eventlog.Range, seq uint64) {
 		kept, first = first, nil
 		kept.To, kept.EndedAt, kept.Records, kept.Chars, kept.Updated = was.From, was.StartedAt, 1, 0, seq
 	}
-	struck(take(inner), was.Open || len(behind) > 0, seq)
+	truncated(take(inner), was.Open || len(behind) > 0, seq)
 	rest := take(behind)
 	if kept != nil {
 		kept.Open, kept.Status = false, StatusInterrupted
@@ -157,7 +157,7 @@ func (s *Span) cut(points []point, which []int) {
 	}
 }
 
-func struck(s *Span, broken bool, seq uint64) {
+func truncated(s *Span, broken bool, seq uint64) {
 	s.Open, s.Struck, s.StruckBy, s.Updated = false, true, seq, seq
 	if broken {
 		s.Status = StatusInterrupted

@@ -7,27 +7,27 @@ import (
 	"iter"
 )
 
-// Ahead returns what is wrong with a cursor that is beyond what its caller knows of a
+// CursorError returns what is wrong with a cursor that is beyond what its caller knows of a
 // session: a *[CursorAheadError] only if the log is sure that the session ends before it.
 // A server that was cut off from the others for a moment knows less than they have
 // acknowledged. Errors: also as [Log.Read]; ErrUnavailable if the log can't say yet, or
 // if the session has reached the cursor meanwhile.
-func Ahead(ctx context.Context, log Log, session string, cursor uint64) error {
+func CursorError(ctx context.Context, log Log, session string, cursor uint64) error {
 	for _, err := range log.Read(ctx, session, cursor, 0) {
 		if err != nil {
 			return err
 		}
 		break
 	}
-	return fmt.Errorf("%w: what was read does not reach %d yet", ErrUnavailable, cursor)
+	return fmt.Errorf("%w: the records read so far end before sequence %d", ErrUnavailable, cursor)
 }
 
-// Behind yields the records after head, the sequence of a record that the
+// After yields the records after head, the sequence of a record that the
 // caller has read, or 0. Unlike [Log.Read] from there it proves that they
 // follow that record: if the session was erased since, its error is
 // ErrSessionNotFound, whether or not the id is in use again. Errors: as
 // [Log.Read].
-func Behind(ctx context.Context, log Log, session string, head uint64) iter.Seq2[Record, error] {
+func After(ctx context.Context, log Log, session string, head uint64) iter.Seq2[Record, error] {
 	if head == 0 {
 		return log.Read(ctx, session, 0, 0)
 	}
