@@ -152,6 +152,10 @@ func (s *Store) dropAll(ctx context.Context, archive eventlog.Archive, before ti
 // drop removes a session's records below n after it has saved the state at n: from then
 // on only that fold has their content.
 func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session string, n uint64, floors map[string]uint64) error {
+	before, err := archive.Trim(ctx, session, 0) // ends a pass that was interrupted
+	if err != nil {
+		return err
+	}
 	if _, some, err := archive.Trimmable(ctx, session, n-1); err != nil || !some {
 		return err // nothing to remove, so no state to save
 	}
@@ -169,21 +173,28 @@ func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session stri
 		}
 		last = r
 	}
-	s.save(ctx, session, JSON, t, last)
-	saved, err := s.opts.Folds.Nearest(ctx, session, n, JSON)
-	if err != nil {
+	if saved, err := s.savedAt(ctx, session, last); err != nil {
 		return err
-	}
-	if saved == nil || saved.Sequence != n || saved.Version != projector.Version || saved.Digest != digest(last) {
-		return nil // too large to be saved: its records stay
-	}
-	before, err := archive.Trim(ctx, session, 0)
-	if err != nil {
-		return err
+	} else if !saved {
+		s.save(ctx, session, JSON, t, last)
+		if saved, err = s.savedAt(ctx, session, last); err != nil || !saved {
+			return err // too large to be saved: its records stay
+		}
 	}
 	floor, err := archive.Trim(ctx, session, n-1)
 	if err == nil && floor > before {
 		floors[session] = floor
 	}
 	return err
+}
+
+// savedAt reports whether the state at a record is saved in JSON. If so it is not saved
+// once more, which removes the saved fold first: if another pass has dropped the records
+// meanwhile, nothing else has the state.
+func (s *Store) savedAt(ctx context.Context, session string, last eventlog.Record) (bool, error) {
+	saved, err := s.opts.Folds.Nearest(ctx, session, last.Sequence, JSON)
+	if err != nil || saved == nil {
+		return false, err
+	}
+	return saved.Sequence == last.Sequence && saved.Version == projector.Version && saved.Digest == digest(last), nil
 }

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -104,6 +105,57 @@ func TestAStateOutlivesItsHistory(t *testing.T) {
 	saved, err := folds.Nearest(t.Context(), "s", head, snapshot.JSON, snapshot.Packed)
 	require.NoError(t, err)
 	require.Nil(t, saved)
+}
+
+// noSave is a store of folds in which each saving of one in JSON breaks off: it removes
+// what it would replace, and then fails.
+type noSave struct{ *foldsjs.Folds }
+
+func (f noSave) Save(ctx context.Context, session string, s snapshot.Saved) (int, error) {
+	if s.Form != snapshot.JSON {
+		return f.Folds.Save(ctx, session, s)
+	}
+	return 0, errors.Join(f.Erase(ctx, session), errors.New("the node dies here"))
+}
+
+// leftovers is a log in which a trim was interrupted, or another one is under way: it
+// still has segments below the floor.
+type leftovers struct{ *jetstream.Log }
+
+func (l leftovers) Trimmable(ctx context.Context, session string, upTo uint64) (uint64, bool, error) {
+	floor, _, err := l.Log.Trimmable(ctx, session, upTo)
+	return floor, true, err
+}
+
+func (l leftovers) Droppable(context.Context, time.Time) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) { yield("s", nil) }
+}
+
+// TestASecondPassKeepsTheStateOfTheFirst: the saved fold is all that is left of records
+// that were dropped, so that a second pass which is interrupted must not lose it.
+func TestASecondPassKeepsTheStateOfTheFirst(t *testing.T) {
+	_, log, folds := onServer(t)
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+	head := uint64(0)
+	for i := range 5 {
+		e, err := eventlog.NewFact("s", &fact.UserMessage{Content: fmt.Sprint(i), Base: fact.Base{SessionID: "s"}}, eventlog.Labels{})
+		require.NoError(t, err)
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{e})
+		require.NoError(t, err)
+		require.NoError(t, log.Seal(t.Context(), "s"))
+	}
+	_, err := log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	done, err := store.Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	require.NotZero(t, done.Dropped["s"])
+
+	second := snapshot.New(leftovers{log}, &snapshot.StoreOptions{Folds: noSave{folds}})
+	_, err = second.Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	tree, err := snapshot.New(log, &snapshot.StoreOptions{Folds: folds}).Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, head, tree.Head)
 }
 
 // TestRetainBySize: the oldest segments are dropped first, until the bound is met;
