@@ -57,6 +57,57 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 	storetest.RequireRecords(t, a, "s", recreated)
 }
 
+// TestASealerForgetsWhatAnotherNodeErased: what a node has not sealed yet of a session that
+// another node erased is not due for ever, and a session that takes the id is sealed.
+func TestASealerForgetsWhatAnotherNodeErased(t *testing.T) {
+	t.Parallel()
+	a := openLog(t, link.Options{})
+	b := secondNode(t, a)
+	sealer := b.sealerOf("s")
+	unsealed := func() bool {
+		sealer.mu.Lock()
+		defer sealer.mu.Unlock()
+		tail := sealer.tails["s"]
+		return tail != nil && tail.count > 0
+	}
+	seal := func() {
+		sealer.mu.Lock()
+		if tail := sealer.tails["s"]; tail != nil {
+			tail.touched = time.Now().Add(-sealIdle)
+		}
+		sealer.mu.Unlock()
+		sealer.sweep(time.Now())
+		sealer.sealDue(t.Context())
+	}
+	for _, again := range []struct {
+		by      *Maintenance
+		records int
+	}{{nil, 0}, {a, wire.SegmentRecords}, {b, wire.SegmentRecords}} {
+		head := storetest.Appended(t, b, "s", 0, storetest.TextEntries("old", wire.SegmentRecords))
+		sealedTo(t, b, "s", head)
+		storetest.Appended(t, b, "s", head, storetest.TextEntries("unsealed", sealLeast))
+		_, err := a.Erase(t.Context(), "s")
+		require.NoError(t, err)
+		if again.by == nil {
+			seal()
+			seal()
+			require.False(t, unsealed(), "nothing of the session is left")
+			continue
+		}
+		head = storetest.Appended(t, again.by, "s", 0, storetest.TextEntries("new", again.records))
+		seal()
+		seal()
+		if again.by == a {
+			require.False(t, unsealed(), "the session that this node had written to is gone")
+			require.NoError(t, a.Seal(t.Context(), "s"))
+		}
+		sealedTo(t, b, "s", head)
+		_, err = a.Erase(t.Context(), "s")
+		require.NoError(t, err)
+		b.forget("s")
+	}
+}
+
 // TestALateEraserLeavesTheNewSession: two nodes erase the same session; one is done, and
 // the session is created again before the other continues.
 func TestALateEraserLeavesTheNewSession(t *testing.T) {

@@ -246,6 +246,7 @@ func (s *sealer) seal(ctx context.Context, round []*sealing) {
 		alone, cancel := context.WithTimeout(ctx, sealTimeout)
 		s.sealRead(alone, w)
 		cancel()
+		s.gone(w)
 		s.again(w)
 	}
 }
@@ -266,6 +267,24 @@ func (s *sealer) sealRead(ctx context.Context, w *sealing) {
 		if !w.rest || w.segment == nil || w.segment.Last() == sealed {
 			return
 		}
+	}
+}
+
+// gone forgets what is not in the log any more: another node may have erased the session, and
+// the id may be in use again.
+func (s *sealer) gone(w *sealing) {
+	erased := errors.Is(w.err, eventlog.ErrSessionNotFound) && !errors.Is(w.err, store.ErrRecreated)
+	none := w.err == nil && len(w.records) == 0 && w.end() < w.last
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tails[w.session]
+	if t == nil || w.err == nil && !none {
+		return
+	}
+	t.sealed, t.at = nil, 0 // the next round looks the last segment up
+	if t.last == w.last && (erased || none) {
+		s.bytes -= t.bytes
+		delete(s.tails, w.session)
 	}
 }
 
