@@ -56,8 +56,8 @@ func (p *projection) begin(ctx context.Context) error {
 		if err := row.Scan(&i, &at, &digest); err != nil {
 			return err
 		}
-		if i < 0 || i >= len(ends) || uint64(at) > ends[i].Last {
-			return fmt.Errorf("%w: the log ends before its position", errDiscard)
+		if i < 0 || i >= len(ends) {
+			return fmt.Errorf("%w: the log has fewer partitions", errDiscard)
 		}
 		p.positions[i] = position{at: uint64(at), digest: digest, unsure: digest != ""}
 		return nil

@@ -151,7 +151,7 @@ func (f *feeder) run(ctx context.Context) error {
 		return err
 	}
 	if f.at > ends.Last {
-		return &eventlog.CursorAheadError{Cursor: f.at, Head: ends.Last}
+		return f.ahead(ctx, ends.Last)
 	}
 	c, err := f.log.openFeed(ctx, f.partition, f.at+1)
 	if err != nil {
@@ -220,7 +220,7 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 		return err
 	}
 	if ends.Last < f.at {
-		return &eventlog.CursorAheadError{Cursor: f.at, Head: ends.Last}
+		return f.ahead(ctx, ends.Last)
 	}
 	if ends.Last == f.at {
 		f.well = time.Now()
@@ -237,11 +237,33 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 		}
 		return nil // its message is under way
 	}
+	if f.log.Opts.Replicas > 1 && !f.log.Leads(ctx, stream) {
+		return nil // the server that answered may lack the last records
+	}
 	f.at = ends.Last
 	if !f.tell(eventlog.Fed{Record: eventlog.Record{Sequence: f.at}}) {
 		return link.ErrStopped
 	}
 	return nil
+}
+
+// ahead returns a *CursorAheadError if the partition certainly ends before the feed's
+// position. One answer is not enough: a leader that was cut off does not know for a moment
+// that another one has taken its place, and lacks what that one has stored.
+func (f *feeder) ahead(ctx context.Context, last uint64) error {
+	if f.log.Opts.Replicas > 1 {
+		if err := f.log.Sleep(ctx, link.NewsTime); err != nil {
+			return err
+		}
+		ends, err := f.log.ends(ctx, f.partition)
+		if err != nil {
+			return err
+		}
+		if last = ends.Last; f.at <= last || !f.log.Leads(ctx, layout.LogStream(f.partition)) {
+			return fmt.Errorf("jetstream: feed: %w: the server that answered was not the leader", eventlog.ErrUnavailable)
+		}
+	}
+	return &eventlog.CursorAheadError{Cursor: f.at, Head: last}
 }
 
 // openFeed creates a consumer that begins at a position.
