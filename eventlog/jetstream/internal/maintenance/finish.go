@@ -63,7 +63,7 @@ func (l *Maintenance) finishErasures(ctx context.Context, lead bool, now time.Ti
 		}
 	}
 	if lead {
-		failed = append(failed, l.forgetDue(ctx, now), l.DropStrays(ctx, now))
+		failed = append(failed, l.forgetDue(ctx, now), l.DropStrays(ctx, now, l.Wipe))
 	}
 	return n, errors.Join(failed...)
 }

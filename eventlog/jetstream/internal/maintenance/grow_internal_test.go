@@ -371,7 +371,7 @@ func TestALogGrowsWhileItIsUsed(t *testing.T) {
 
 // TestAnAppendThatIsStoredAfterAGrowth: it creates its session where the new number puts
 // it, once; the message that the server has stored in the old place is not visible, and
-// is removed.
+// is removed: no byte of it is left when the session is erased.
 func TestAnAppendThatIsStoredAfterAGrowth(t *testing.T) {
 	g := newGrowable(t, 1)
 	g.append("other", 1)
@@ -385,7 +385,7 @@ func TestAnAppendThatIsStoredAfterAGrowth(t *testing.T) {
 		}
 		return do(ctx)
 	}), link.Options{}))
-	head := g.append(session, 2)
+	head := storetest.Appended(t, g.log, session, 0, storetest.TextEntries(secretText, 2))
 	require.False(t, late)
 	require.NotZero(t, g.log.PartitionOf(session))
 	require.Len(t, g.records(session), 2)
@@ -413,4 +413,11 @@ func TestAnAppendThatIsStoredAfterAGrowth(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.ElementsMatch(t, []string{"other", session}, g.verified())
+	g.erase(session)
+	_, err = g.log.finishErasures(t.Context(), true, time.Now())
+	require.NoError(t, err)
+	g.stop()
+	files, err := testkit.Scan(t.Context(), g.dir, secretText)
+	require.NoError(t, err)
+	require.Empty(t, files)
 }

@@ -28,6 +28,7 @@ import (
 type storedBlob struct {
 	ref     wire.BlobRef
 	payload []byte
+	prefix  string   // of its parts' subjects: a growth may have moved the session since
 	at      []uint64 // its parts
 }
 
@@ -62,8 +63,9 @@ func (l *Store) AppendBlob(ctx context.Context, a *PendingAppend, payload []byte
 	if a.Expected == 0 {
 		name, value = wire.HeaderSince, a.since
 	}
+	prefix := l.BlobPrefix(a.Session)
 	at, err := l.StoreBlob(ctx, a.Session, ref, payload, name, value)
-	a.blobs = append(a.blobs, storedBlob{ref: ref, payload: payload, at: at})
+	a.blobs = append(a.blobs, storedBlob{ref: ref, payload: payload, prefix: prefix, at: at})
 	return ref, err
 }
 
@@ -170,7 +172,7 @@ func (l *Store) DropBlobs(ctx context.Context, a *PendingAppend, why error) {
 			_ = l.dropParts(ctx, a.Session, b.ref, a.Expected)
 		}
 		for i, at := range b.at {
-			_ = l.Wipe(ctx, a.Session, layout.BlobStream, l.BlobPrefix(a.Session)+b.ref.Hash+"."+strconv.Itoa(i), at)
+			_ = l.Wipe(ctx, a.Session, layout.BlobStream, b.prefix+b.ref.Hash+"."+strconv.Itoa(i), at)
 		}
 	}
 }

@@ -335,8 +335,9 @@ func (l *Set) Stray(ctx context.Context, session string, p int) (bool, error) {
 // strayAge is how long after a growth the log is searched for strays.
 const strayAge = time.Minute
 
-// DropStrays removes the strays of the last growth, once.
-func (l *Set) DropStrays(ctx context.Context, now time.Time) error {
+// DropStrays removes the strays of the last growth, once, with wipe, which removes a message
+// of a session for good.
+func (l *Set) DropStrays(ctx context.Context, now time.Time, wipe func(ctx context.Context, session, stream, subject string, at uint64) error) error {
 	places := l.places.Load()
 	n := len(places.Settled)
 	if n == 0 || int(l.swept.Load()) == n || now.Sub(time.Unix(0, l.grownAt.Load())) < strayAge {
@@ -354,14 +355,15 @@ func (l *Set) DropStrays(ctx context.Context, now time.Time) error {
 				return err
 			}
 			for is {
-				at, err := l.FirstFrom(ctx, stream, layout.LogSubject(session, p), 1)
+				subject := layout.LogSubject(session, p)
+				at, err := l.FirstFrom(ctx, stream, subject, 1)
 				if err != nil {
 					return err
 				}
 				if at == 0 {
 					break
 				}
-				if err := l.SecureDelete(ctx, stream, at); err != nil {
+				if err := wipe(ctx, session, stream, subject, at); err != nil {
 					return err
 				}
 			}
