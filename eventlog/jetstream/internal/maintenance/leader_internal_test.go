@@ -52,29 +52,31 @@ func TestRemovalsAskTheLeader(t *testing.T) {
 }
 
 // TestAnErasureContinuesWithTheLeaderOnly: a server that no longer leads a stream may
-// lack a segment that the leader has. An erasure keeps its tombstone until the leader has
-// answered that there is none.
+// lack a record or a segment that the leader has. An erasure keeps its tombstone until the
+// leader has answered that there is none.
 func TestAnErasureContinuesWithTheLeaderOnly(t *testing.T) {
 	t.Parallel()
-	l := openLog(t, link.Options{})
-	storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
-	require.NoError(t, l.Seal(t.Context(), "s"))
-	unknown := true
-	cut := openHooked(t, l.Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
-		if unknown && point == "$JS.API.STREAM.INFO."+layout.SegmentStream(0) {
-			return errors.New("no answer")
-		}
-		return do(ctx)
-	})
-	cut.Opts.Replicas = 3
-	_, err := cut.Erase(t.Context(), "s")
-	require.ErrorIs(t, err, eventlog.ErrUnavailable)
-	_, err = l.TombstoneOf(t.Context(), "s")
-	require.NoError(t, err)
-	unknown = false
-	_, err = cut.FinishErasures(t.Context(), true)
-	require.NoError(t, err)
-	_, err = l.TombstoneOf(t.Context(), "s")
-	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
-	requireNothing(t, l, "s")
+	for _, stream := range []string{layout.SegmentStream(0), layout.LogStream(0)} {
+		l := openLog(t, link.Options{})
+		storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
+		require.NoError(t, l.Seal(t.Context(), "s"))
+		unknown := true
+		cut := openHooked(t, l.Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
+			if unknown && point == "$JS.API.STREAM.INFO."+stream {
+				return errors.New("no answer")
+			}
+			return do(ctx)
+		})
+		cut.Opts.Replicas = 3
+		_, err := cut.Erase(t.Context(), "s")
+		require.ErrorIs(t, err, eventlog.ErrUnavailable, stream)
+		_, err = l.TombstoneOf(t.Context(), "s")
+		require.NoError(t, err, stream)
+		unknown = false
+		_, err = cut.FinishErasures(t.Context(), true)
+		require.NoError(t, err)
+		_, err = l.TombstoneOf(t.Context(), "s")
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+		requireNothing(t, l, "s")
+	}
 }
