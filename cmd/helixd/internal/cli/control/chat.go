@@ -62,7 +62,7 @@ func (c chatCmd) Run(p *flags.Process) error {
 	}
 	fmt.Fprintln(p.Stderr, "session", terminal.Printable(t.Session))
 	err = t.talk()
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF { // errors.Is would also match a lost connection, whose error wraps io.EOF
 		fmt.Fprintf(p.Stderr, "\nContinue with helixd chat --session %s\n", source.Argument(t.Session))
 		return nil
 	}

@@ -3,6 +3,9 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -217,4 +220,29 @@ func TestChat(t *testing.T) {
 	out, _, err = helixd("hi\n", "chat", "broken", "--session", "b")
 	require.NoError(t, err)
 	require.Contains(t, out, `failed: "no such model"`)
+}
+
+// A connection that breaks off ends a chat with its error: its EOF is not the end of the input.
+func TestChatThatLosesTheConnection(t *testing.T) {
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	routes.HandleFunc("POST /start", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"sessionId":"s","streamId":"s","runId":"r"}`)
+	})
+	routes.HandleFunc("GET /sse", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"type\":\"end\",\"output\":\"Hello.\",\"state\":{}}\n\n")
+	})
+	routes.HandleFunc("POST /sessions/{id}/messages", func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	})
+	srv := httptest.NewServer(routes)
+	defer srv.Close()
+	_, notes, err := clitest.Run[Talk](t, "one\ntwo\n", "chat", "echo", "--server", srv.URL)
+	require.ErrorContains(t, err, "EOF")
+	require.NotContains(t, notes, "Continue with")
 }
