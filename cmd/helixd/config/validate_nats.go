@@ -1,8 +1,11 @@
 package config
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 func (k *checker) checkNATS() {
@@ -11,7 +14,7 @@ func (k *checker) checkNATS() {
 	k.require(n.Listen == "" || isHostPort(n.Listen), "nats.listen", "must be host:port")
 	k.require(!strings.ContainsFunc(n.Name, isBlank), "nats.name", "must not have spaces or control characters")
 	k.require(n.Replicas == 1 || n.Replicas == 3 || n.Replicas == 5, "nats.replicas", "must be 1, 3 or 5")
-	k.require(n.Partitions >= 0, "nats.partitions", "must not be negative")
+	k.require(n.Partitions >= 0 && n.Partitions <= layout.MaxPartitions, "nats.partitions", fmt.Sprintf("must be from 0 to %d", layout.MaxPartitions))
 	k.checkFiles("nats.tls", n.TLS)
 	k.needed((n.TLS.Cert == "") == (n.TLS.Key == ""), "nats.tls", "cert and key need each other")
 	k.checkWebSocket(n.WebSocket)
