@@ -53,7 +53,7 @@ type PathRule struct {
 	Equals json.RawMessage `json:"equals"`
 }
 
-// Budget bounds what a session may take; 0 is no bound.
+// Budget bounds what a session may take; 0 is no bound. [NewSuite] refuses negative bounds.
 type Budget struct {
 	Cost    float64 `json:"cost"` // in the currency of the prices
 	Tokens  int     `json:"tokens"`
@@ -121,6 +121,7 @@ func NewSuite(assertions []Assertion) (*Suite, error) {
 			r.paths = append(r.paths, path)
 		}
 		fail("trajectory.order", a.Trajectory.check())
+		a.Budget.check(fail)
 		checked := r.describe()
 		r.Name = cmp.Or(r.Name, checked)
 		if checked == "" {
@@ -158,8 +159,8 @@ func (r rule) describe() string {
 	for _, p := range r.Paths {
 		add(true, "path "+p.Path)
 	}
-	add(r.Trajectory != nil, "trajectory")
-	add(r.Budget != nil, "budget")
+	add(r.Trajectory.checks(), "trajectory")
+	add(r.Budget != nil && *r.Budget != (Budget{}), "budget")
 	add(r.Func != nil, "function")
 	return strings.Join(words, "; ")
 }

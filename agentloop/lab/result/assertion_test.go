@@ -42,6 +42,11 @@ func TestAssertions(t *testing.T) {
 		{"agent", Assertion{Trajectory: &Trajectory{Calls: []CallRule{{Tool: "fetch", Agent: "/helper"}}}}, ""},
 		{"never", Assertion{Trajectory: &Trajectory{Never: []string{"delete"}}}, ""},
 		{"never not", Assertion{Trajectory: &Trajectory{Never: []string{"fetch"}}}, "fetch was called"},
+		{"never a sub-agent", Assertion{Trajectory: &Trajectory{Never: []string{"helper"}}}, "helper was called"},
+		{"never a sub-agent's tool", Assertion{Trajectory: &Trajectory{Never: []string{"subagent__helper"}}}, "helper was called"},
+		{"never a sub-agent with a tool's name", Assertion{Trajectory: &Trajectory{Never: []string{"subagent__fetch"}}}, ""},
+		{"a sub-agent's tool", Assertion{Trajectory: &Trajectory{Calls: []CallRule{{Tool: "subagent__helper", Arguments: json.RawMessage(`{"task":"y"}`)}}}}, ""},
+		{"no calls", Assertion{Trajectory: &Trajectory{Order: "exact"}}, "search, helper, fetch was called too"},
 		{"budget", Assertion{Budget: &Budget{Cost: 0.25, Tokens: 1000, Steps: 3, Calls: 3, Seconds: 2}}, ""},
 		{"budget not", Assertion{Budget: &Budget{Cost: 0.2, Tokens: 999, Steps: 2, Calls: 2, Seconds: 1}}, "cost: 0.25, over the budget of 0.2; tokens: 1000, over the budget of 999; steps: 3, over the budget of 2; calls: 3, over the budget of 2; seconds: 2, over the budget of 1"},
 		{"function", Assertion{Func: func(_, agent string, _ Lane) error { return errors.New("not " + agent) }}, "not shop"},
@@ -73,7 +78,8 @@ func TestAssertionsAreAboutTheirSessions(t *testing.T) {
 func TestAssertionsThatCannotBeUsed(t *testing.T) {
 	_, err := NewSuite([]Assertion{
 		{}, {Matches: "("}, {Schema: json.RawMessage(`{"type":3}`)}, {Paths: []PathRule{{Path: "$.a"}, {Path: "a["}}},
-		{Trajectory: &Trajectory{Order: "some"}},
+		{Trajectory: &Trajectory{Order: "some"}}, {Trajectory: &Trajectory{}}, {Trajectory: &Trajectory{Order: "any"}}, {Budget: &Budget{}},
+		{Budget: &Budget{Cost: -1, Tokens: -1, Steps: -1, Calls: -1, Seconds: -1}},
 	})
 	require.Error(t, err)
 	var fields []string
@@ -82,5 +88,9 @@ func TestAssertionsThatCannotBeUsed(t *testing.T) {
 		require.True(t, ok)
 		fields = append(fields, f.Error()[:len("assert[0].")]+f.Field)
 	}
-	require.Equal(t, []string{"assert[0].name", "assert[1].matches", "assert[2].schema", "assert[3].paths[1].path", "assert[4].trajectory.order"}, fields)
+	require.Equal(t, []string{
+		"assert[0].name", "assert[1].matches", "assert[2].schema", "assert[3].paths[1].path",
+		"assert[4].trajectory.order", "assert[5].name", "assert[6].name", "assert[7].name",
+		"assert[8].budget.cost", "assert[8].budget.tokens", "assert[8].budget.steps", "assert[8].budget.calls", "assert[8].budget.seconds",
+	}, fields)
 }

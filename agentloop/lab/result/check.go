@@ -112,6 +112,23 @@ func (r rule) value(v any) error {
 	return flat(errs)
 }
 
+// check refuses bounds that would be none.
+func (b *Budget) check(fail func(field string, err error)) {
+	if b == nil {
+		return
+	}
+	for _, bound := range []struct {
+		name string
+		most float64
+	}{
+		{"cost", b.Cost}, {"tokens", float64(b.Tokens)}, {"steps", float64(b.Steps)}, {"calls", float64(b.Calls)}, {"seconds", b.Seconds},
+	} {
+		if bound.most < 0 {
+			fail("budget."+bound.name, errors.New("must not be negative"))
+		}
+	}
+}
+
 func (b *Budget) keeps(l Lane) error {
 	if b == nil {
 		return nil

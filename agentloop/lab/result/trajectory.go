@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Trajectory is about the calls of tools and of sub-agents.
+// Trajectory is about the calls of tools and of sub-agents. A sub-agent has the name of its agent, or that
+// of the tool that calls it: writer or subagent__writer.
 type Trajectory struct {
 	// Calls are calls that have to be made.
 	Calls []CallRule `json:"calls"`
@@ -37,6 +39,11 @@ func (t *Trajectory) check() error {
 	return fmt.Errorf("must be ordered, exact or any, not %q", t.Order)
 }
 
+// checks reports whether there is anything to check. An unknown order counts: check refuses it.
+func (t *Trajectory) checks() bool {
+	return t != nil && (len(t.Calls) > 0 || len(t.Never) > 0 || t.Order != "" && t.Order != "ordered" && t.Order != "any")
+}
+
 // keeps returns why the calls are not those wanted.
 func (t *Trajectory) keeps(decisions []Decision) error {
 	if t == nil {
@@ -47,7 +54,7 @@ func (t *Trajectory) keeps(decisions []Decision) error {
 		if d.Kind != ToolCall && d.Kind != SubAgent {
 			continue
 		}
-		if slices.Contains(t.Never, d.Name) {
+		if slices.ContainsFunc(t.Never, func(tool string) bool { return isCall(d, tool) }) {
 			return fmt.Errorf("%s was called", d.Name)
 		}
 		calls = append(calls, d)
@@ -75,7 +82,7 @@ func (c CallRule) String() string {
 }
 
 func (c CallRule) fits(d Decision) bool {
-	if c.Tool != d.Name || c.Agent != "" && c.Agent != d.Agent {
+	if !isCall(d, c.Tool) || c.Agent != "" && c.Agent != d.Agent {
 		return false
 	}
 	if len(c.Arguments) == 0 {
@@ -83,6 +90,12 @@ func (c CallRule) fits(d Decision) bool {
 	}
 	var want, have any
 	return json.Unmarshal(c.Arguments, &want) == nil && json.Unmarshal(d.Content, &have) == nil && holds(have, want)
+}
+
+// isCall reports whether a decision calls a tool. The decision of a sub-agent has its agent's name, while
+// configurations name its tool.
+func isCall(d Decision, tool string) bool {
+	return tool == d.Name || d.Kind == SubAgent && strings.TrimPrefix(tool, agentloop.SubAgentPrefix) == d.Name
 }
 
 // holds reports whether a value has all that is wanted: of objects the members, of everything else
