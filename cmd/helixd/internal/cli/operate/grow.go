@@ -76,6 +76,14 @@ func (g grownTo) words() string {
 		g.Copied.Round(time.Millisecond), g.Compared.Round(time.Millisecond), g.Working))
 }
 
+// notGrown is what the command prints if it succeeds without copying.
+type notGrown struct {
+	From      string `json:"from"`
+	Cluster   string `json:"cluster"`
+	Already   bool   `json:"already,omitempty"` // the cluster has the data
+	Cancelled bool   `json:"cancelled,omitempty"`
+}
+
 // Run copies the single node's data, compares the copy with it, marks the folder, so that
 // no daemon starts on it any more, and then has the cluster serve. If it breaks off before
 // the mark, the single node may start again; after it, only the cluster may: the command
@@ -196,8 +204,8 @@ func (g *growing) run() error {
 	case err != nil:
 		return err
 	case was != nil && state.Log() && state.Created.Equal(was.Log):
-		_, err := fmt.Fprintf(g.p.Stdout, "cluster %s has the data of %s already\n", g.cluster, g.From)
-		return err
+		return terminal.Result(g.p.Stdout, g.JSON, notGrown{From: g.From, Cluster: g.cluster, Already: true},
+			terminal.Printable(fmt.Sprintf("cluster %s has the data of %s already", g.cluster, g.From)))
 	case g.copied(state, was):
 		return g.finish(grownTo{From: g.From, Cluster: g.cluster})
 	case was != nil:
@@ -266,8 +274,8 @@ func (g *growing) cancel() error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(g.p.Stdout, "nothing has moved: the single node may start again on %s\n", g.From)
-	return err
+	return terminal.Result(g.p.Stdout, g.JSON, notGrown{From: g.From, Cluster: g.cluster, Cancelled: true},
+		terminal.Printable("nothing has moved: the single node may start again on "+g.From))
 }
 
 // singleNode is the single node's data.

@@ -3,6 +3,7 @@ package operate
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -124,8 +125,27 @@ func TestGrowCancel(t *testing.T) {
 				require.NoError(t, err)
 				require.Nil(t, was)
 			}
+			out.Reset()
+			g.JSON = true
+			require.NoError(t, g.cancel())
+			require.JSONEq(t, fmt.Sprintf(`{"from":%q,"cluster":"c","cancelled":true}`, g.From), out.String())
 		})
 	}
+}
+
+// TestGrowOfAClusterThatHasTheData: the command can be repeated when it has succeeded.
+func TestGrowOfAClusterThatHasTheData(t *testing.T) {
+	t.Parallel()
+	_, nc := clitest.NATS(t)
+	openAndClose(t, nc)
+	g, out := growInto(t, nc, singleNodeFolder(t))
+	markMoved(t, g, look(t, nc).Created)
+	require.NoError(t, g.run())
+	require.Equal(t, "cluster c has the data of "+g.From+" already\n", out.String())
+	out.Reset()
+	g.JSON = true
+	require.NoError(t, g.run())
+	require.JSONEq(t, fmt.Sprintf(`{"from":%q,"cluster":"c","already":true}`, g.From), out.String())
 }
 
 // TestGrowWhileAnotherClusterGetsTheFolder: the command waits for the folder, which has
