@@ -238,15 +238,24 @@ func (c *creation) inFork(ctx context.Context, session string) (engine.Started, 
 	if err != nil {
 		return engine.Started{}, err
 	}
+	// An equal request at the same time has made this fork, too. If it has begun the run already, the calls
+	// that the request answers do not wait any more.
+	if run := t.RunNamed(c.name); run != nil {
+		return started(session, run), nil
+	}
 	return c.continues(ctx, session, t, "")
 }
 
 // dropFork erases the fork of a request that was refused: no client knows of it, and it has
-// what a client may not want to be stored.
+// what a client may not want to be stored. A fork with a run stays: an equal request has begun it.
 func (c *creation) dropFork(session string) {
 	ctx, cancel := c.r.Detached()
 	defer cancel()
-	if _, err := c.s.loop.Admin.Erase(ctx, session); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+	t, err := c.s.states.Head(ctx, session)
+	if err == nil && len(t.Runs) == 0 {
+		_, err = c.s.loop.Admin.Erase(ctx, session)
+	}
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		c.s.logger.ErrorContext(ctx, "the fork of a request that was refused could not be erased", eventlog.LogSession, session, "error", err)
 	}
 }

@@ -83,6 +83,47 @@ func TestEqualRequestsAtOnceBeginOneResponse(t *testing.T) {
 	require.Equal(t, 1, g.sessions())
 }
 
+// So do equal requests that continue a response in a fork, with an answer to the call that waits at its
+// end, or with a message after which a call waits.
+func TestEqualRequestsAtOnceBeginOneResponseInAFork(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	waits := g.create(object{"input": "call ask"})
+	asks := g.create(object{"input": "call pay"})
+	greets := g.create(object{"input": "hello"})
+	for name, body := range map[string]object{
+		"output": {"previous_response_id": waits["id"], "input": []any{object{
+			"type": "function_call_output", "call_id": itemOf(waits, "function_call")["call_id"], "output": "fog",
+		}}},
+		"approval": {"previous_response_id": asks["id"], "input": []any{object{
+			"type": "mcp_approval_response", "approval_request_id": itemOf(asks, "mcp_approval_request")["id"], "approve": true,
+		}}},
+		"message": {"previous_response_id": greets["id"], "input": "call ask"},
+	} {
+		g.create(body) // what follows now forks
+		for _, key := range []string{"k", "l"} {
+			made := make(chan object, 8)
+			var sent sync.WaitGroup
+			for range cap(made) {
+				sent.Go(func() {
+					status, o := g.keyed(key, body)
+					if status != 200 {
+						t.Errorf("%s: %d %v", name, status, o)
+					}
+					made <- o
+				})
+			}
+			sent.Wait()
+			require.False(t, t.Failed())
+			first := <-made
+			for range cap(made) - 1 {
+				require.Equal(t, first["id"], (<-made)["id"], name)
+			}
+			require.Equal(t, first, g.get("/responses/"+first["id"].(string)), name)
+		}
+	}
+}
+
 func (g *rig) sessions() (n int) {
 	g.t.Helper()
 	for _, err := range g.log.Sessions(g.t.Context()) {
