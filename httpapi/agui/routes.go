@@ -155,7 +155,7 @@ func (s *Routes) send(ctx context.Context, w http.ResponseWriter, r *web.Request
 	defer stop()
 	w.Header().Set(api.HeaderSession, p.session)
 	out := r.NewEventWriter(w)
-	out.Break = broken()
+	out.Break = func() web.Event { return web.Event{Data: broken()} }
 	stream.Send(ctx, s.logger, r, p.session, out, events)
 	return nil
 }

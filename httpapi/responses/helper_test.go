@@ -43,6 +43,7 @@ type rig struct {
 	t    *testing.T
 	log  eventlog.Log
 	loop *engine.Loop
+	api  *httpapi.Server
 	url  string
 	// slow is what the model waits for when it is told "slow".
 	slow chan struct{}
@@ -74,7 +75,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 		api.Close()
 		web.Close()
 	})
-	g.url = web.URL
+	g.api, g.url = api, web.URL
 	return g
 }
 
@@ -204,7 +205,11 @@ func (g *rig) refused(status int, method, path string, body any) object {
 // events reads a stream to its end, and checks its frames and its order.
 func (g *rig) events(method, path string, body any) []object {
 	g.t.Helper()
-	answer := g.open(method, path, body)
+	return g.eventsOf(g.open(method, path, body))
+}
+
+func (g *rig) eventsOf(answer *http.Response) []object {
+	g.t.Helper()
 	defer answer.Body.Close()
 	require.Equal(g.t, 200, answer.StatusCode)
 	require.Equal(g.t, "text/event-stream", answer.Header.Get("Content-Type"))

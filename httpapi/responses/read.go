@@ -71,23 +71,39 @@ func (s *Routes) stream(w http.ResponseWriter, r *web.Request, p place, after in
 		}
 		defer stop()
 		w.Header().Set(api.HeaderSession, p.session)
-		stream.Send(ctx, s.logger, r, p.session, r.NewEventWriter(w), s.events(ctx, p, records, after))
+		out, sent := r.NewEventWriter(w), &progress{last: after}
+		// The SDKs take a stream that just ends for a whole one.
+		out.Break = func() web.Event {
+			if sent.over {
+				return web.Event{}
+			}
+			return broken("The stream has broken off, and the response continues: continue the stream with starting_after.", sent.last)
+		}
+		stream.Send(ctx, s.logger, r, p.session, out, s.events(ctx, p, records, sent))
 		return nil
 	})
 }
 
-// events yields the events of a response. If the log fails, the last one says so: the client
-// can continue the stream after the last sequence_number that it has.
-func (s *Routes) events(ctx context.Context, p place, records iter.Seq2[eventlog.Record, error], after int) iter.Seq2[web.Event, error] {
+// progress is how much of a stream the client has.
+type progress struct {
+	last int  // the sequence_number of the last event; -1: none
+	over bool // no other one comes
+}
+
+// events yields the events of a response that the client lacks, and updates sent. If the log
+// fails, the last one says so: the client can continue the stream after the last
+// sequence_number that it has.
+func (s *Routes) events(ctx context.Context, p place, records iter.Seq2[eventlog.Record, error], sent *progress) iter.Seq2[web.Event, error] {
 	return func(yield func(web.Event, error) bool) {
 		var ready []event
 		f := folderOf(p, func(e event) { ready = append(ready, e) })
-		f.after = after
+		f.after = sent.last
 		for r, err := range records {
 			if err != nil {
 				if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 					s.logger.ErrorContext(ctx, "stream broke off", eventlog.LogSession, p.session, "error", err)
-					yield(failed(f.next))
+					sent.over = true
+					yield(broken("The log can't be read now: continue the stream with starting_after.", sent.last), nil)
 				} else {
 					yield(web.Event{}, err)
 				}
@@ -99,8 +115,10 @@ func (s *Routes) events(ctx context.Context, p place, records iter.Seq2[eventlog
 				if !yield(web.Event{Name: e.name, Data: data}, err) || err != nil {
 					return
 				}
+				sent.last = e.data["sequence_number"].(int)
 			}
 			if ready = ready[:0]; f.ended {
+				sent.over = true
 				yield(web.Event{Data: []byte("[DONE]")}, nil)
 				return
 			}
@@ -108,11 +126,9 @@ func (s *Routes) events(ctx context.Context, p place, records iter.Seq2[eventlog
 	}
 }
 
-// failed is the event of a stream that can't continue.
-func failed(next int) (web.Event, error) {
-	data, err := eventlog.Marshal(object{
-		"type": "error", "code": "server_error", "message": "The log can't be read now: continue the stream with starting_after.",
-		"param": nil, "sequence_number": next,
-	})
-	return web.Event{Name: "error", Data: data}, err
+// broken is the last event of a stream that ends before its response does. Its sequence_number is
+// that of the last event that the client has, since clients continue after the last one they saw.
+func broken(message string, last int) web.Event {
+	data, _ := eventlog.Marshal(object{"type": "error", "code": "server_error", "message": message, "param": nil, "sequence_number": last})
+	return web.Event{Name: "error", Data: data}
 }

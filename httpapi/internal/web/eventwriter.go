@@ -30,9 +30,10 @@ type EventWriter struct {
 	Lines bool // NDJSON; an empty line is a heartbeat
 	// Closes: if the caller's credentials expire, an event close comes before the end.
 	Closes bool
-	// Break, if set, is the data of the last event of a stream that ends before its events
-	// do, since the server closes or the caller's credentials expire.
-	Break []byte
+	// Break, if set, returns the last event of a stream that ends before its events do, since
+	// the server closes or the caller's credentials expire; the zero Event is none. It is
+	// called after the last event was pulled, and all events that were pulled are sent before.
+	Break func() Event
 	// Paced: an event is pulled only after the one before is written, since its time
 	// depends on that.
 	Paced bool
@@ -120,10 +121,10 @@ func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) 
 		end()
 		switch {
 		case expired && (cut || failed != nil):
-			o.expired()
+			o.expired(out)
 			return nil
 		case closing && (cut || failed != nil):
-			o.farewell()
+			o.farewell(out)
 			return nil
 		case gone:
 			return nil
@@ -173,28 +174,33 @@ const (
 
 // farewell asks a client to reconnect soon: its stream continues on another node. NDJSON
 // has no way to say so.
-func (o *EventWriter) farewell() {
+func (o *EventWriter) farewell(out *outbox) {
 	if o.Lines {
 		return
 	}
 	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
-	if o.gate.WriteAll(o.w, o.rc, o.broken(fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry))) == nil {
+	if o.gate.WriteAll(o.w, o.rc, o.broken(out, fmt.Sprintf(": the server is closing\nretry: %d\n\n", retry))) == nil {
 		_ = o.flush()
 	}
 }
 
-// broken appends the event Break.
-func (o *EventWriter) broken(b []byte) []byte {
+// broken returns text and the event Break, after the events that wait to be written: Break may
+// name the last of them.
+func (o *EventWriter) broken(out *outbox, text string) []byte {
 	if o.Break == nil {
-		return b
+		return []byte(text)
 	}
-	return o.append(b, Event{Data: o.Break})
+	b := append(out.take(), text...)
+	if e := o.Break(); e.Data != nil {
+		b = o.append(b, e)
+	}
+	return b
 }
 
 // expired says to a client that it needs another token. A comment reaches clients that
 // parse the stream themselves; the event also reaches browsers' EventSource, which would
 // otherwise reconnect with the same token.
-func (o *EventWriter) expired() {
+func (o *EventWriter) expired(out *outbox) {
 	if o.Lines {
 		return
 	}
@@ -202,7 +208,7 @@ func (o *EventWriter) expired() {
 	if o.Closes {
 		text += "event: close\ndata: {\"type\":\"close\",\"code\":\"TOKEN_EXPIRED\"}\n\n"
 	}
-	if o.gate.WriteAll(o.w, o.rc, o.broken([]byte(text))) == nil {
+	if o.gate.WriteAll(o.w, o.rc, o.broken(out, text)) == nil {
 		_ = o.flush()
 	}
 }
