@@ -101,15 +101,14 @@ func (f *folder) takeFact(r eventlog.Record, what fact.Fact) {
 			f.end(statusIncomplete, "interrupted", what.Timestamp)
 		}
 	case *fact.RunClaimed:
-		if f.begun && own && !f.claimed {
-			f.claimed = true
-			f.state.status = statusInProgress
-			f.lifecycle("response.in_progress")
+		if f.begun && own {
+			f.claim()
 		}
 	case *fact.ModelTurn:
 		if f.begun {
 			f.state.usage.add(what.Usage)
 			if own {
+				f.claim()
 				f.state.stop = what.StopReason
 				f.commit()
 			}
@@ -143,6 +142,17 @@ func (f *folder) begin(what *fact.RunRequested) {
 	if f.state.kept.Background {
 		f.lifecycle("response.queued")
 	}
+}
+
+// claim notes that the run executes. A node that holds the session already, since a sub-agent of
+// an earlier run works, appends no RunClaimed: the run's first step or output shows it then.
+func (f *folder) claim() {
+	if f.claimed {
+		return
+	}
+	f.claimed = true
+	f.state.status = statusInProgress
+	f.lifecycle("response.in_progress")
 }
 
 // runEnded ends the response with its run. A run that waits for a client has completed the
@@ -218,8 +228,23 @@ func (f *folder) takeBack(ranges []eventlog.Range) {
 	}
 }
 
+// executes reports whether a chunk shows that a node executes the run. Others, such as RunResumed, are
+// appended with the request.
+func executes(c eventlog.Chunk) bool {
+	switch c.(type) {
+	case *eventlog.StepStart, *eventlog.TextDelta, *eventlog.Thinking, *eventlog.SourceURL, *eventlog.Output,
+		*eventlog.ToolArgStreamStart, *eventlog.ToolStart, *eventlog.SubAgentStart, *eventlog.ToolApprovalRequest,
+		*eventlog.ToolApprovalResponse, *eventlog.ToolInputError, *eventlog.ToolEnd:
+		return true
+	}
+	return false
+}
+
 func (f *folder) chunk(r eventlog.Record, c eventlog.Chunk) {
 	own := r.Agent == f.session
+	if own && executes(c) {
+		f.claim()
+	}
 	switch c := c.(type) {
 	case *eventlog.TextDelta:
 		if own {

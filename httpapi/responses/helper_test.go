@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 
 const within = time.Minute
 
-// rig is a server with an agent "brain", and a "form" that gives structured output, on a log of its own.
+// rig is a server with an agent "brain", a "form" that gives structured output, and a "parent" with a child
+// for which it does not wait, on a log of its own.
 type rig struct {
 	t    *testing.T
 	log  eventlog.Log
@@ -58,7 +59,9 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	g := &rig{t: t, log: log, slow: make(chan struct{})}
 	form := g.brain("form")
 	form.OutputSchema = json.RawMessage(`{"type":"object","required":["city"]}`)
-	g.loop, err = engine.New(log, []agentloop.Agent{g.brain("brain"), g.brain("other"), form}, &engine.Options{RetryDelay: time.Millisecond})
+	parent := g.brain("parent")
+	parent.PersistentAgents = []agentloop.PersistentAgent{{Agent: "brain", Mode: agentloop.NonBlocking}}
+	g.loop, err = engine.New(log, []agentloop.Agent{g.brain("brain"), g.brain("other"), form, parent}, &engine.Options{RetryDelay: time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(g.loop.Stop)
 	o := httpapi.Options{
@@ -104,6 +107,10 @@ func (g *rig) brain(name string) agentloop.Agent {
 				done.StopReason = fact.StopToolUse
 				return done, cmp.Or(emit(model.ReasoningDelta{Text: "A tool."}), emit(model.ToolCallStart{ID: "call_1", Name: rest}),
 					emit(model.ToolCallDelta{Text: `{"city":`}), emit(model.ToolCallDelta{Text: `"Lisbon"}`}), emit(model.ToolCallEnd{}))
+			case "spawn":
+				done.StopReason = fact.StopToolUse
+				return done, cmp.Or(emit(model.ToolCallStart{ID: "call_1", Name: agentloop.CompanionPrefix + "spawnAgent"}),
+					emit(model.ToolCallDelta{Text: `{"agent":"brain","name":"kid","initialMessage":"` + rest + `"}`}), emit(model.ToolCallEnd{}))
 			case "flaky":
 				var err error
 				once.Do(func() {
