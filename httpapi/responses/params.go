@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
@@ -45,7 +46,7 @@ var echoed = []string{
 	"user",
 }
 
-// Limits of metadata.
+// Limits of metadata: keys and values in characters.
 const (
 	maxPairs = 16
 	maxKey   = 64
@@ -109,7 +110,7 @@ func metadataOf(o *web.Object) (map[string]string, error) {
 		return nil, invalid("metadata", fmt.Sprintf("metadata must have at most %d pairs.", maxPairs))
 	}
 	for key, value := range all {
-		if len(key) > maxKey || len(value) > maxValue {
+		if utf8.RuneCountInString(key) > maxKey || utf8.RuneCountInString(value) > maxValue {
 			return nil, invalid("metadata", fmt.Sprintf("metadata must have keys of at most %d and values of at most %d characters.", maxKey, maxValue))
 		}
 	}

@@ -316,6 +316,20 @@ func TestRefusals(t *testing.T) {
 	require.Zero(t, sessions)
 }
 
+// The limits of metadata are in characters, not bytes.
+func TestMetadataCountsCharacters(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	pairs := object{strings.Repeat("ü", 64): strings.Repeat("語", 512)}
+	require.Equal(t, pairs, g.create(object{"input": "hello", "metadata": pairs})["metadata"])
+	status, conversation := g.send("POST", "/conversations", object{"metadata": pairs})
+	require.Equal(t, 200, status, "%v", conversation)
+	require.Equal(t, pairs, conversation["metadata"])
+	for _, pairs := range []object{{strings.Repeat("ü", 65): "v"}, {"k": strings.Repeat("語", 513)}} {
+		require.Equal(t, "metadata", g.refused(400, "POST", "/responses", object{"model": "brain", "input": "hello", "metadata": pairs})["param"])
+	}
+}
+
 // A server that does not speak the protocol has none of its routes.
 func TestOff(t *testing.T) {
 	t.Parallel()
