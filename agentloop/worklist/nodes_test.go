@@ -2,6 +2,7 @@ package worklist_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
@@ -90,9 +92,8 @@ func TestAnAnswerThroughAnyNode(t *testing.T) {
 	require.JSONEq(t, `"It rains."`, string(s.until("s", completed).Output))
 }
 
-// gated is an agent whose first answer, and whose tool, wait.
-func gated(may <-chan struct{}) agentloop.Agent {
-	a := twoSteps(false)
+// gated is an agent whose answers wait.
+func gated(may <-chan struct{}, a agentloop.Agent) agentloop.Agent {
 	quick := a.Model
 	a.Model = modelFunc(func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 		select {
@@ -111,7 +112,7 @@ func TestADrainingNodeHandsOver(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	may := make(chan struct{})
-	a := s.node("a", gated(may))
+	a := s.node("a", gated(may, twoSteps(false)))
 	s.start(a, "s", "teller")
 	s.until("s", func(t *projector.Tree) bool { return t.Claim != nil })
 	b := s.node("b", twoSteps(false))
@@ -135,12 +136,55 @@ func TestADrainingNodeHandsOver(t *testing.T) {
 	require.Equal(t, "b", s.until("late", completed).Claim.Node)
 }
 
+// A call that waits for a sub-agent until a deadline does not keep a tree on a node that drains.
+func TestADrainingNodeHandsOverACallWithADeadline(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	spawn := scripted.Call{ID: "k", Name: "subagent__teller", Arguments: json.RawMessage(`{"message":"go"}`)}
+	boss := agentloop.Agent{
+		Name: "boss", SubAgents: []agentloop.SubAgent{{Agent: "teller", Timeout: time.Hour}}, // longer than the test waits
+		Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{spawn}}, {Text: "done"}}, nil),
+	}
+	finish := scripted.Call{ID: "f", Name: agentloop.FinishTool, Arguments: json.RawMessage(`{"weather":"rain"}`)}
+	kid := twoSteps(false)
+	kid.OutputSchema = json.RawMessage(`{"type":"object"}`)
+	kid.Model = scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{{ID: "c", Name: "look"}}}, {ToolCalls: []scripted.Call{finish}}}, nil)
+	may, asked := make(chan struct{}), make(chan struct{}, 1)
+	first := gated(may, kid)
+	answer := first.Model
+	first.Model = modelFunc(func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return answer.Generate(ctx, req, emit)
+	})
+	a := s.node("a", boss, first)
+	s.start(a, "s", "boss")
+	<-asked
+	b := s.node("b", boss, kid)
+	require.Eventually(t, func() bool { return a.list.Hosted("boss") }, within, time.Millisecond)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		a.list.Leave()
+		a.loop.Drain(t.Context())
+	}()
+	require.Eventually(t, func() bool { return a.loop.Draining() && !b.list.Hosted("boss") }, within, time.Millisecond)
+	close(may)
+	state := s.until("s", completed)
+	<-drained
+	require.Equal(t, []string{"a", "b"}, s.claimants("s"))
+	require.False(t, s.has("s", "truncated"))
+	require.JSONEq(t, `{"weather":"rain"}`, string(state.Get("s-sub-k").Output))
+}
+
 // With nobody to hand over to, runs come to their end.
 func TestALastNodeDrainsToTheEnd(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	may := make(chan struct{})
-	a := s.node("a", gated(may))
+	a := s.node("a", gated(may, twoSteps(false)))
 	s.start(a, "s", "teller")
 	s.until("s", func(t *projector.Tree) bool { return t.Claim != nil })
 	time.AfterFunc(100*time.Millisecond, func() { close(may) })

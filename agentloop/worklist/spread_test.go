@@ -136,7 +136,7 @@ func TestALeavingNodeWakesOneNodeAfterTheOther(t *testing.T) {
 	may := make(chan struct{})
 	alone := slow()
 	alone.Name = "alone"
-	a := s.node("a", gated(may), alone)
+	a := s.node("a", gated(may, twoSteps(false)), alone)
 	const runs = 12
 	for i := range runs {
 		s.start(a, fmt.Sprint("s", i), "teller")

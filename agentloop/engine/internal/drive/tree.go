@@ -234,7 +234,7 @@ func (r *Tree) untilIdle(ctx context.Context) error {
 		switch {
 		case appended:
 			continue
-		case len(effects) == 0 && len(r.tasks) == 0 && handsOver:
+		case handsOver && r.onlyDeadlines(effects):
 			return ErrHandedOver
 		case len(effects) == 0 && len(r.tasks) == 0:
 			return nil
@@ -299,6 +299,24 @@ func (r *Tree) underWay(effects []decide.Effect) []decide.Effect {
 		}
 		return e.Key() != "" && r.tasks[e.Key()] == nil
 	})
+}
+
+// onlyDeadlines reports whether nothing is left to do here but to wait for calls' deadlines.
+// They are in the log: the next node waits for them itself.
+func (r *Tree) onlyDeadlines(effects []decide.Effect) bool {
+	waits := map[string]bool{}
+	for _, e := range effects {
+		if _, deadline := e.(decide.AwaitDeadline); !deadline {
+			return false
+		}
+		waits[e.Key()] = true
+	}
+	for key := range r.tasks {
+		if !waits[key] {
+			return false // it is not wanted any more, and ends
+		}
+	}
+	return true
 }
 
 // next performs the first of the effects that are appends, or begins those
