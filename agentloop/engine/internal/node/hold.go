@@ -21,6 +21,7 @@ func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err e
 	if err != nil {
 		return err
 	}
+	run.agent = t.AgentType
 	var probation *drive.Probation
 	for probation == nil && suspected(t.Claim) && !decide.Aborting(&t.Session) {
 		if probation, err = n.awaitProbation(run); err != nil {
@@ -39,7 +40,7 @@ func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err e
 	defs, leave := n.agents.use()
 	defer leave()
 	id, attempt := openRun(t)
-	run.held, run.agent, run.id = t.Head, t.AgentType, id
+	run.held, run.id = t.Head, id
 	r := drive.New(n.host, session, t, id, defs, func(run string) *agentloop.Hooks { return n.requestHooks(session, run) }, probation)
 	defer r.Close()
 	if effects, err := r.Decide(); err != nil || len(effects) == 0 {

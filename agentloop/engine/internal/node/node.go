@@ -177,7 +177,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 			switch {
 			case idle && run.agreed:
 				n.remove(session, run)
-			case errors.Is(err, drive.ErrHandedOver):
+			case n.worklist != nil && errors.Is(err, drive.ErrHandedOver):
 				n.worklist.Wake(to, run.agent, session)
 			}
 			return

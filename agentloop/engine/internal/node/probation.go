@@ -40,14 +40,20 @@ func (n *Node) awaitProbation(run *drivenTree) (*drive.Probation, error) {
 	run.underWay(n)
 	n.pauses(run, true)
 	defer n.pauses(run, false)
-	select {
-	case <-n.suspects:
-	case <-run.asked:
-		return nil, nil
-	case <-n.drains:
-		return nil, drive.ErrHandedOver
-	case <-n.Ctx.Done():
-		return nil, context.Cause(n.Ctx)
+	for drains, waits := n.drains, true; waits; {
+		select {
+		case <-n.suspects:
+			waits = false
+		case <-run.asked:
+			return nil, nil
+		case <-drains:
+			if n.HandsOver(run.agent) {
+				return nil, drive.ErrHandedOver
+			}
+			drains = nil // no other node would take it up
+		case <-n.Ctx.Done():
+			return nil, context.Cause(n.Ctx)
+		}
 	}
 	var once sync.Once
 	free := func(places int) {

@@ -1,0 +1,91 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+)
+
+// onlyNode is a work list on which no other node hosts an agent.
+type onlyNode struct{ agentloop.Worklist }
+
+func (onlyNode) Announce(context.Context, string, string) (uint64, error) { return 1, nil }
+func (onlyNode) Remove(context.Context, []uint64) error                   { return nil }
+func (onlyNode) Holds(context.Context, string, string, uint64) bool       { return false }
+func (onlyNode) Lighter(string, int) string                               { return "" }
+func (onlyNode) Hosted(string) bool                                       { return false }
+func (onlyNode) Wake(string, string, string)                              {}
+
+// A suspected tree that waits for its turn when the node drains finishes here if no other
+// node could take it up, with a work list or without one.
+func TestASuspectWaitsWhileItsOnlyNodeDrains(t *testing.T) {
+	for name, list := range map[string]agentloop.Worklist{"without a work list": nil, "with a work list": onlyNode{}} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { drainsWithSuspects(t, list) }) })
+	}
+}
+
+func drainsWithSuspects(t *testing.T, list agentloop.Worklist) {
+	log, may := memory.New(), make(chan struct{})
+	node := func(name string) *engine.Loop {
+		loop, err := engine.New(log, []agentloop.Agent{
+			{Name: "boss", PersistentAgents: []agentloop.PersistentAgent{{Agent: "kid", Mode: agentloop.NonBlocking}}, Model: script(
+				scripted.Turn{ToolCalls: []scripted.Call{companionCall("1", "spawnAgent", `{"agent":"kid","name":"k","initialMessage":"go"}`)}},
+				scripted.Turn{Text: "done"})},
+			{Name: "kid", Model: saysWhen("I am back.", may)},
+		}, &engine.Options{Node: name, Worklist: list})
+		require.NoError(t, err)
+		t.Cleanup(loop.Stop)
+		return loop
+	}
+	sessions := []string{"s1", "s2"}
+	first := node("first")
+	for _, s := range sessions {
+		_, err := first.Start(t.Context(), engine.StartRequest{SessionID: s, AgentType: "boss", Messages: []agentloop.Input{{Content: "go"}}})
+		require.NoError(t, err)
+	}
+	synctest.Wait()
+	first.Stop()
+	loop := node("n")
+	for _, s := range sessions {
+		for _, dead := range []string{"dead1", "dead2"} {
+			logtest.AppendNext(t, log, s, logtest.Fact(s, &fact.RunClaimed{
+				RunID: "none", Node: dead, Attempt: 1, Base: fact.Base{SessionID: s, Timestamp: 1},
+			}))
+		}
+		// The root's turn is finished: a resume begins no run, which would clear the suspicion.
+		_, err := loop.Resume(t.Context(), engine.ResumeRequest{SessionID: s})
+		require.NoError(t, err)
+	}
+	synctest.Wait() // one is driven on probation, the other one waits
+	require.Equal(t, len(sessions), loop.Load())
+	claimed := 0
+	for _, s := range sessions {
+		if stateOf(t, log, s).Claim.Node == "n" {
+			claimed++
+		}
+	}
+	require.Equal(t, 1, claimed)
+
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		loop.Drain(t.Context())
+	}()
+	synctest.Wait()
+	require.Equal(t, len(sessions), loop.Load(), "none is given away")
+	close(may)
+	<-drained
+	for _, s := range sessions {
+		require.Equal(t, projector.SessionCompleted, stateOf(t, log, s).Get(s+"-agent-k").Status)
+	}
+}
