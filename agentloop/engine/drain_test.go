@@ -4,11 +4,13 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -88,4 +90,32 @@ func drainsWithSuspects(t *testing.T, list agentloop.Worklist) {
 	for _, s := range sessions {
 		require.Equal(t, projector.SessionCompleted, stateOf(t, log, s).Get(s+"-agent-k").Status)
 	}
+}
+
+// otherNode is a work list on which another node hosts all agents.
+type otherNode struct{ onlyNode }
+
+func (otherNode) Hosted(string) bool { return true }
+
+// A pause before a model call is repeated does not keep a tree on a node that drains.
+func TestADrainingNodeDoesNotBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		failing := modelFunc(func(context.Context, model.Request, func(model.Event) error) (model.Answer, error) {
+			return model.Answer{}, &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true}
+		})
+		loop, err := engine.New(log, []agentloop.Agent{{Name: "a", Model: failing}}, &engine.Options{Worklist: otherNode{}, RetryDelay: time.Minute})
+		require.NoError(t, err)
+		t.Cleanup(loop.Stop)
+		_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, 1, stateOf(t, log, "s").Turn.Step.Attempts)
+		began := time.Now()
+		loop.Drain(t.Context())
+		require.Zero(t, time.Since(began))
+		state := stateOf(t, log, "s")
+		require.Equal(t, 1, state.Turn.Step.Attempts)
+		require.True(t, state.Running())
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/conversation"
@@ -14,14 +15,13 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/quota"
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
 // callModel asks for one answer, streams it into the log and records it.
 func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
-	if err := eventlog.Sleep(ctx, e.After); err != nil {
+	if again, err := t.backOff(ctx, e.After); !again {
 		return err
 	}
 	t.beforeModel(ctx, e)
@@ -69,6 +69,28 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
 		StopReason: done.StopReason, Usage: done.Usage, Base: t.factBase(),
 	}))
+}
+
+// backOff waits before a model call. It reports false if the call should not be made here: the node
+// drains, and another one makes it after the same pause.
+func (t *task) backOff(ctx context.Context, d time.Duration) (again bool, err error) {
+	if d <= 0 {
+		return true, nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for drains := t.host.Drains; ; drains = nil {
+		select {
+		case <-timer.C:
+			return true, nil
+		case <-drains:
+			if t.host.HandsOver(t.agent) {
+				return false, nil // the driver decides again, and hands over
+			}
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
 }
 
 // request is the conversation so far, as a model takes it.
