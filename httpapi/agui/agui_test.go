@@ -1,15 +1,21 @@
 package agui_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/snapshot"
 )
 
 var show = object{"name": "show", "description": "Shows a place.", "parameters": object{"type": "object", "properties": object{"city": object{"type": "string"}}}}
@@ -113,6 +119,47 @@ func TestText(t *testing.T) {
 	c.messages = append(c.messages, third)
 	g.run(c, input("t", "r3", object{"messages": []any{third}, "tools": []any{show}}))
 	require.Equal(t, `"Think." with 5 messages and 7 tools`, c.messages[len(c.messages)-1]["content"])
+}
+
+// Requests with one new message that come at once, as after a client's timeout, begin one run,
+// which all of them stream.
+func TestOneMessageInRequestsAtOnce(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	atOnce := func(thread string, in object) {
+		t.Helper()
+		var all sync.WaitGroup
+		statuses := make([]int, 5)
+		for i := range statuses {
+			raw, err := json.Marshal(input(thread, fmt.Sprint(thread, "-", i), in))
+			require.NoError(t, err)
+			all.Go(func() {
+				resp, err := http.Post(g.url+"/ag-ui/brain", "application/json", bytes.NewReader(raw))
+				if err != nil {
+					return
+				}
+				defer resp.Body.Close()
+				statuses[i] = resp.StatusCode
+				_, _ = io.Copy(io.Discard, resp.Body)
+			})
+		}
+		all.Wait()
+		require.Equal(t, []int{200, 200, 200, 200, 200}, statuses)
+	}
+	runs := func(thread string) int {
+		tree, err := snapshot.New(g.log, nil).Head(t.Context(), thread)
+		require.NoError(t, err)
+		return len(tree.Runs)
+	}
+	for i := range 5 {
+		thread := fmt.Sprint("t", i)
+		atOnce(thread, object{"messages": []any{user("u1", "hello")}})
+		require.Equal(t, 1, runs(thread), "of a new thread")
+		atOnce(thread, object{"messages": []any{user("u2", "call ask")}, "state": object{"k": "v"}})
+		require.Equal(t, 2, runs(thread), "the next turn")
+		atOnce(thread, object{"messages": []any{user("u3", "hello")}})
+		require.Equal(t, 3, runs(thread), "into a turn that waits")
+	}
 }
 
 func TestServerTools(t *testing.T) {

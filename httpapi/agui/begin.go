@@ -1,11 +1,13 @@
 package agui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
@@ -15,9 +17,37 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
+// maxLooks is how often begin reads its session again because other requests have changed it
+// meanwhile.
+const maxLooks = 4
+
 // begin begins the run that a client asks for, or finds it: the same request again, and one that
-// brings nothing new, begin none.
+// brings nothing new, begin none. The loop checks the state again when it appends: if another
+// request was faster, begin chooses again.
 func (s *Routes) begin(ctx context.Context, agent string, in input) (*projector.Run, error) {
+	for look := 1; ; look++ {
+		run, err := s.choose(ctx, agent, in)
+		switch {
+		case !overtaken(err):
+			return run, err
+		case look == maxLooks && errors.Is(err, agentloop.ErrMessageKnown):
+			return nil, invalid("messages: hold nothing new")
+		case look == maxLooks:
+			return nil, err
+		}
+	}
+}
+
+// overtaken reports whether an error means that the session's state has changed, so that the
+// request may be answered otherwise.
+func overtaken(err error) bool {
+	return slices.ContainsFunc([]error{
+		agentloop.ErrMessageKnown, agentloop.ErrNotLast, agentloop.ErrAlreadyCompleted, agentloop.ErrNothingToResume,
+	}, func(target error) bool { return errors.Is(err, target) })
+}
+
+// choose takes the path that fits the session's state.
+func (s *Routes) choose(ctx context.Context, agent string, in input) (*projector.Run, error) {
 	t, err := s.states.Head(ctx, in.thread)
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return nil, err
@@ -81,11 +111,18 @@ func (s *Routes) resume(ctx context.Context, t *projector.Tree, in input, option
 	}
 	messages := in.newTo(t)
 	last := t.CurrentRun() // nil: the thread is a fork
-	if len(messages) == 0 && len(answers) == 0 && (s.loop.Executing(ctx, t) || len(t.AwaitedCalls()) > 0) {
-		if last == nil {
+	if len(messages) == 0 && len(answers) == 0 {
+		switch executing := s.loop.Executing(ctx, t) || justBegun(t); {
+		case !executing && len(t.AwaitedCalls()) == 0:
+			// If the run has ended or waits since t, it needs no other run.
+			if now, err := s.states.Head(ctx, in.thread); err != nil || now.Head != t.Head {
+				return nil, cmp.Or(err, agentloop.ErrNotLast)
+			}
+		case last == nil:
 			return nil, invalid("messages: must have a message of the user, or the result of a tool that waits")
+		default:
+			return last, nil
 		}
-		return last, nil
 	}
 	req := engine.ResumeRequest{SessionID: in.thread, Messages: messages, Answers: answers, MergeState: in.state, Options: options}
 	if last != nil {
@@ -96,6 +133,17 @@ func (s *Routes) resume(ctx context.Context, t *projector.Tree, in input, option
 		return nil, err
 	}
 	return s.found(ctx, in.thread, begun.RunID)
+}
+
+// handover is how long a run that was begun counts as one that a node is about to drive. After
+// that, its node has died.
+const handover = 2 * time.Second
+
+// justBegun reports whether another request has begun the session's run, and no node has claimed
+// it yet.
+func justBegun(t *projector.Tree) bool {
+	run := t.CurrentRun()
+	return t.Running() && (t.Claim == nil || t.Claim.Sequence <= run.StartSequence) && time.Since(time.UnixMilli(run.StartedAt)) < handover
 }
 
 func (s *Routes) found(ctx context.Context, session, run string) (*projector.Run, error) {
