@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/integration/testkit"
+	"github.com/helixd/helixd/projector"
 )
 
 // sends posts a message to a session and returns the run that answers it.
@@ -93,6 +94,42 @@ func TestMessageIsRepeatable(t *testing.T) {
 	a.post("/sessions/s/messages", `{"message":"other"}`, key...).failed(t, 409, api.CodeIdempotencyMismatch)
 	require.Equal(t, before, a.status("s").LatestSequence, "nothing was appended")
 	require.Equal(t, 3, a.tree("s").TurnCount)
+}
+
+// TestAKeyAfterARollbackThatKeepsItsMessage: the message is answered again, and not appended
+// a second time, whether it began a turn or went into an open one.
+func TestAKeyAfterARollbackThatKeepsItsMessage(t *testing.T) {
+	t.Parallel()
+	g := gatedModel{make(chan struct{})}
+	a := newAPIOn(t, newLog(t), agents(g))
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"turn","agentType":"echo","message":"one"}`).status)
+	a.wait("turn")
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"open","agentType":"gated","message":"one"}`).status)
+	require.Equal(t, 200, a.post("/interrupt", `{"sessionId":"open"}`).status)
+	close(g.open)
+	key := []string{"Idempotency-Key", "k1"}
+	for session, turns := range map[string]int{"turn": 2, "open": 1} {
+		first := a.sends(session, `{"message":"two"}`, key...)
+		a.wait(session)
+		require.Equal(t, 200, a.post("/sessions/"+session+"/rollback", fmt.Sprintf(`{"sequence":%d}`, a.tree(session).CurrentRun().StartSequence)).status)
+		a.post("/sessions/"+session+"/messages", `{"message":"other"}`, key...).failed(t, 409, api.CodeIdempotencyMismatch)
+
+		second := a.sends(session, `{"message":"two"}`, key...)
+		require.NotEqual(t, first, second, session)
+		a.wait(session)
+		require.Equal(t, second, a.sends(session, `{"message":"two"}`, key...))
+		tree := a.tree(session)
+		var users []string
+		for _, m := range tree.Messages {
+			if m.Role == projector.RoleUser {
+				users = append(users, m.Content)
+			}
+		}
+		require.Equal(t, []string{"one", "two"}, users, session)
+		require.Equal(t, projector.RoleAssistant, tree.Messages[len(tree.Messages)-1].Role, session)
+		require.Equal(t, turns, tree.TurnCount, session)
+		require.Equal(t, "completed", a.status(session).Status)
+	}
 }
 
 func TestMessageValidates(t *testing.T) {

@@ -35,7 +35,8 @@ type MessageRequest struct {
 //
 // A request that is repeated while its run is live answers with that run. With
 // a Key this holds for as long as the session has the message: a rollback to
-// before it forgets the key.
+// before it forgets the key. A rollback that keeps the message and truncates its
+// run has the next such request begin another run, without the message.
 //
 // Errors: eventlog.ErrSessionNotFound, ErrOtherUser, ErrAlreadyRunning if
 // another run is live, ErrAlreadyCompleted if the session is being aborted,
@@ -54,19 +55,24 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 	for {
 		more := false
 		s, err := l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
-			if run, err := earlier(t, req, messages); run != "" || err != nil {
+			run, known, err := earlier(t, req, messages)
+			if run != "" || err != nil {
 				return nil, run, err
+			}
+			mode, lacks := fact.ModeWithMessage, messages
+			if known { // a rollback has kept the message and truncated its run
+				mode, lacks = fact.ModeContinue, nil
 			}
 			if t.Turn != nil {
 				facts, run, more, err = l.resumption(ctx, t, ResumeRequest{
-					SessionID: req.SessionID, Mode: fact.ModeWithMessage, Messages: messages, Hooks: req.Hooks,
+					SessionID: req.SessionID, Mode: mode, Messages: lacks, Hooks: req.Hooks,
 				})
 				return facts, run, err
 			}
 			if err := l.requests.Hosted(ctx, t.AgentType); err != nil {
 				return nil, "", err
 			}
-			facts = l.requests.NewRun(ctx, req.SessionID, fact.ModeStart, messages, fact.RunOptions{})
+			facts = l.requests.NewRun(ctx, req.SessionID, fact.ModeStart, lacks, fact.RunOptions{})
 			run = facts[len(facts)-1].Run
 			l.node.Attach(req.SessionID, run, req.Hooks)
 			return facts, run, nil
@@ -78,13 +84,14 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 }
 
 // earlier returns the run of an earlier, equal request, or why the
-// session does not accept the message.
-func earlier(t *projector.Tree, req MessageRequest, messages []agentloop.Input) (run string, err error) {
+// session does not accept the message. known says that the session has the
+// message of a request with the same key.
+func earlier(t *projector.Tree, req MessageRequest, messages []agentloop.Input) (run string, known bool, err error) {
 	switch {
 	case t == nil:
-		return "", eventlog.ErrSessionNotFound
+		return "", false, eventlog.ErrSessionNotFound
 	case req.UserID != "" && t.UserID != "" && req.UserID != t.UserID:
-		return "", agentloop.ErrOtherUser
+		return "", false, agentloop.ErrOtherUser
 	}
 	if req.Key != "" {
 		for i := range t.Messages {
@@ -92,17 +99,17 @@ func earlier(t *projector.Tree, req MessageRequest, messages []agentloop.Input) 
 			inherited := t.ForkedFrom != nil && m.Sequence == t.ForkedFrom.Record
 			if m.MessageID == req.Key && !inherited {
 				if !same(m, messages[len(messages)-1]) {
-					return "", agentloop.ErrKeyUsed
+					return "", true, agentloop.ErrKeyUsed
 				}
-				return runOf(t, m), nil
+				return runOf(t, m), true, nil
 			}
 		}
-		return "", nil
+		return "", false, nil
 	}
 	if t.Running() && began(t, messages) {
-		return t.Turn.RunID, nil
+		return t.Turn.RunID, false, nil
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // runOf returns the run that was requested with a message.
