@@ -3,6 +3,8 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,4 +128,27 @@ func TestChatPartialHistory(t *testing.T) {
 	got := replaying.chat(goesOn("ask", shown.ID, string(raw[1:len(raw)-1])))
 	require.Equal(t, shown.ID, got.one(t, "start")["messageId"])
 	require.Equal(t, "removed", got.text())
+}
+
+// TestChatInALongConversation: the work of a request grows with the conversation, and not
+// with its square.
+func TestChatInALongConversation(t *testing.T) {
+	t.Parallel()
+	var ids atomic.Int64
+	a := newChat(t, agents(gatedModel{}), func(o *chat.Options) {
+		o.MessageID = func(index int, _ string) string {
+			ids.Add(1)
+			return fmt.Sprint("id-", index)
+		}
+	})
+	called := func(n int) int64 {
+		session := fmt.Sprint("s", n)
+		before := strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, n), ",")
+		require.Equal(t, 200, a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"echo","message":[%s]}`, session, before)).status)
+		a.wait(session)
+		ids.Store(0)
+		require.Equal(t, "hello", a.chat(says(session, "", "more")).text())
+		return ids.Load()
+	}
+	require.Less(t, called(100), 3*called(50))
 }

@@ -63,6 +63,9 @@ type chat struct {
 	body postBody
 	// tree is the session at the last look, empty if there is none.
 	tree *projector.Tree
+	// ids are the ids of tree's user messages in histories; nil: not asked for yet. They need
+	// the whole conversation, and are asked for one by one.
+	ids map[*projector.Message]string
 	// first is the head at the first look.
 	first uint64
 }
@@ -98,7 +101,7 @@ func (c *chat) look(ctx context.Context) error {
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		t, err = new(projector.Tree), nil
 	}
-	c.tree = t
+	c.tree, c.ids = t, nil
 	if err == nil && !auth.CallerOf(ctx).MayUse(t) { // since it was authorized
 		return auth.ErrForbidden
 	}

@@ -50,17 +50,21 @@ func (c *chat) names(m *projector.Message) bool {
 
 // shown returns the id that a user message has in histories.
 func (c *chat) shown(m *projector.Message) string {
-	users := visible(c.tree)
-	for _, ui := range uimessage.Render(c.tree, c.s.options().MessageID) {
-		if ui.Role != "user" {
-			continue
-		}
-		if users[0] == m {
-			return ui.ID
-		}
-		users = users[1:]
+	if c.ids == nil {
+		c.ids = shownIDs(c.tree, c.s.options().MessageID)
 	}
-	return ""
+	return c.ids[m]
+}
+
+// shownIDs returns the ids that user messages have in histories.
+func shownIDs(t *projector.Tree, id uimessage.MessageID) map[*projector.Message]string {
+	users, ids := visible(t), map[*projector.Message]string{}
+	for _, ui := range uimessage.Render(t, id) {
+		if ui.Role == "user" && len(users) > 0 {
+			ids[users[0]], users = ui.ID, users[1:]
+		}
+	}
+	return ids
 }
 
 func (c *chat) sameAs(m *projector.Message) bool {
