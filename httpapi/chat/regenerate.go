@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/engine/timetravel"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -19,7 +18,7 @@ import (
 // it answered again. Later records are truncated.
 //
 // A user message into an open turn, such as after an interruption, does not begin a turn:
-// then regenerate rolls back and resumes.
+// so regenerate names the run whose beginning to go back to, not the turn.
 func (c *chat) regenerate(ctx context.Context) (portion, error) {
 	if c.tree.SessionID == "" {
 		return portion{}, eventlog.ErrSessionNotFound
@@ -36,16 +35,10 @@ func (c *chat) regenerate(ctx context.Context) (portion, error) {
 		return portion{}, web.Invalid("messageId", "names no answer that can be given again")
 	}
 	reply := portion{after: web.Position{Sequence: c.tree.Head}, begin: true}
-	if begins(c.tree, run) {
-		_, err = c.s.loop.Resume(ctx, engine.ResumeRequest{
-			SessionID: c.body.session, Mode: fact.ModeRetry, Turn: run.Turn,
-		})
-		return reply, err
-	}
-	if _, err = c.s.loop.TimeTravel.Rollback(ctx, c.body.session, timetravel.Target{Sequence: run.StartSequence}); err != nil {
-		return portion{}, err
-	}
-	return reply, c.goOn(ctx)
+	_, err = c.s.loop.TimeTravel.Rewind(ctx, timetravel.RewindRequest{
+		SessionID: c.body.session, Mode: fact.ModeRetry, Run: run.RunID,
+	})
+	return reply, err
 }
 
 // place is a place in the conversation that clients see.
@@ -105,14 +98,4 @@ func runAt(t *projector.Tree, at place) *projector.Run {
 		}
 	}
 	return nil
-}
-
-// begins reports whether a run is the first of its turn.
-func begins(t *projector.Tree, run *projector.Run) bool {
-	for i := range t.Runs {
-		if r := &t.Runs[i]; !r.Struck && r.Turn == run.Turn {
-			return r == run
-		}
-	}
-	return false
 }

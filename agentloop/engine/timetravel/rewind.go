@@ -18,11 +18,12 @@ type RewindRequest struct {
 	Mode         fact.RunMode // from_checkpoint or retry
 	CheckpointID string       // from_checkpoint
 	Turn         int          // retry: the turn, from 1; 0: the last one
+	Run          string       // retry: a run, whose beginning to go back to; empty: the first of Turn
 	Messages     []agentloop.Input
 	Hooks        *agentloop.Hooks
 }
 
-// Rewind resumes a session from a checkpoint or a turn's beginning. The engine's Resume
+// Rewind resumes a session from a checkpoint or the beginning of a turn or run. The engine's Resume
 // calls it for the modes from_checkpoint and retry, and names the errors.
 func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Started, error) {
 	t, err := h.states.Head(ctx, req.SessionID)
@@ -38,7 +39,7 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 	seq, reason := uint64(0), eventlog.ResyncRollback
 	if req.Mode == fact.ModeRetry {
 		reason = eventlog.ResyncRetry
-		seq, err = turnStart(t, req.Turn)
+		seq, err = runStart(t, req.Turn, req.Run)
 	} else {
 		seq, err = Target{CheckpointID: req.CheckpointID}.sequence(t)
 	}
@@ -81,14 +82,14 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 	return request.Begun(req.SessionID, run), nil
 }
 
-// turnStart returns the record after which a turn's first run was requested:
-// the turn's messages are there, and nothing else of it.
-func turnStart(t *projector.Tree, turn int) (uint64, error) {
+// runStart returns the record after which a run was requested, or a turn's first
+// run if none is named: the messages before it are there, and nothing of the run.
+func runStart(t *projector.Tree, turn int, named string) (uint64, error) {
 	if turn == 0 {
 		turn = t.TurnCount
 	}
 	for _, run := range t.Runs {
-		if run.Turn == turn && run.StartSequence > 0 && !run.Struck {
+		if wanted := run.RunID == named || named == "" && run.Turn == turn; wanted && run.StartSequence > 0 && !run.Struck {
 			return run.StartSequence, nil
 		}
 	}
