@@ -60,10 +60,13 @@ type Forked struct {
 // Erased is the answer of DELETE /sessions/{id}. Pending, with status 202,
 // means that bytes may be left: the session is not found any more, and the nodes
 // continue by themselves. The same request answers how far they are.
+//
+// Forks are the session's forks that the server knows, which keep what they copied.
+// The read models do not store where a session was forked from, so it is always empty.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`
 	WaitsFor  string   `json:"waitsFor,omitempty"` // while it is pending, and goes by itself
 	Left      string   `json:"left,omitempty"`     // what stays while it is pending, and what an operator must do
-	Forks     []string `json:"forks"`              // sessions that were forked from it and keep what they took
+	Forks     []string `json:"forks"`
 }

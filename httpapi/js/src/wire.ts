@@ -149,7 +149,7 @@ export type Durability = string;
 export type Duration = string;
 
 export type Erased = {
-  /** Forks of the session. They keep what they copied. */
+  /** Forks of the session that the server knows. They keep what they copied. The server has no list of forks now, so the array is always empty. */
   forks: Array<string>;
   /** Files that the pending erasure can't remove, and what an operator must do. */
   left?: string;
