@@ -120,7 +120,7 @@ func TestACutSecureDeleteBesideADamagedBlock(t *testing.T) {
 
 			srv, err = embed.Start(t.Context(), embed.Options{DataDir: killed})
 			if c.refused {
-				require.ErrorContains(t, err, "damaged, and may hold what is to be overwritten")
+				require.ErrorContains(t, err, "damaged and may hold bytes that must be overwritten")
 				return
 			}
 			require.NoError(t, err)
