@@ -24,7 +24,6 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
-	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/sqlite"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -460,46 +459,4 @@ func TestAReloadAddsAndRemovesABudget(t *testing.T) {
 
 	q.Set(quota.Tenants{})
 	require.Equal(t, 200, start("more").status)
-}
-
-// An answer that is to be given again stays if the tenant may begin no run: in an open turn,
-// too, where the turn's beginning is not the answer's.
-func TestARefusedRegenerateTakesNothingBack(t *testing.T) {
-	t.Parallel()
-	asks := agentloop.Agent{
-		Name: "asker", Tools: []agentloop.Tool{{Name: "locate", Client: true}},
-		Model: otherwise{scripted.New([]scripted.Turn{{
-			ToolCalls: []scripted.Call{calling("here", "locate", `{}`)}, Usage: fact.TokenUsage{Prompt: 60, Completion: 40},
-		}}, nil)},
-	}
-	a, q := newDay(t, 10_000, asks)
-	for _, body := range []string{says("s", "asker", "go"), says("s", "", "never mind")} {
-		a.chat(body, bearer("ann")...)
-	}
-	before := []string{"go", "", "never mind", "you said never mind"}
-	conversation := func() (all []string) {
-		tree, err := snapshot.New(a.log, nil).Head(a.ctx(), "s")
-		require.NoError(t, err)
-		for _, m := range tree.Messages {
-			if m.Role != projector.RoleTool {
-				all = append(all, m.Content)
-			}
-		}
-		return all
-	}
-	require.Equal(t, before, conversation())
-	head, err := a.log.Head(a.ctx(), "s")
-	require.NoError(t, err)
-
-	q.Set(dayOf(50))
-	got := a.post("/chat", regenerates("s", ""), bearer("ann")...)
-	require.JSONEq(t, `{"quota":"tokensPerDay","limit":50}`, detailOf(t, got, api.CodeQuotaExceeded))
-	require.Equal(t, before, conversation())
-	after, err := a.log.Head(a.ctx(), "s")
-	require.NoError(t, err)
-	require.Equal(t, head, after, "nothing was appended")
-
-	q.Set(dayOf(10_000))
-	require.Equal(t, "you said never mind", a.chat(regenerates("s", ""), bearer("ann")...).text())
-	require.Equal(t, before, conversation())
 }
