@@ -125,6 +125,7 @@ func trafficTimeTravel(t *testing.T, c *apiChecker) {
 		fork := fmt.Sprint("fork", len(place))
 		a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q%s}`, fork, place)).done(t)
 		a.get("/sessions/" + fork + "/state").done(t)
+		a.get("/sessions/" + fork).done(t)
 		a.get("/compare?a=s&b=" + fork).done(t)
 		a.get("/chat/" + fork + "/snapshot").done(t)
 	}

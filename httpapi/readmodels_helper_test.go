@@ -74,12 +74,20 @@ func (f foldedRows) Sessions(ctx context.Context, q readmodel.SessionFilter) (re
 			!is(string(q.Status), string(s.Status)) || q.Tag != "" && !slices.Contains(s.Tags, q.Tag) {
 			return
 		}
+		from := ""
+		if s == &t.Session && t.ForkedFrom != nil {
+			from = t.ForkedFrom.SessionID
+		}
+		if !is(q.ForkedFrom, from) {
+			return
+		}
 		steps := 0
 		for _, run := range s.Runs {
 			steps += run.StepCount
 		}
 		all = append(all, readmodel.Session{
-			SessionID: s.SessionID, RootSessionID: t.SessionID, ParentSessionID: parent, StreamID: s.StreamID, AgentType: s.AgentType,
+			ForkedFrom: from,
+			SessionID:  s.SessionID, RootSessionID: t.SessionID, ParentSessionID: parent, StreamID: s.StreamID, AgentType: s.AgentType,
 			Status: s.Status, StreamStatus: s.StreamStatus, Running: s.Running(), Claim: t.Claim, CurrentRun: s.CurrentRun(),
 			UserID: s.UserID, Tags: s.Tags, Metadata: s.Metadata, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, HeadSequence: t.Head,
 			Counts: readmodel.Counts{Messages: len(s.Messages), Steps: steps, Runs: len(s.Runs), Checkpoints: len(s.Checkpoints)},

@@ -217,7 +217,7 @@ func (s *Server) route() (err error) {
 	s.stream = stream.New(o.Log, o.States, o.Logger)
 	s.inspect = inspect.New(o.Log, o.Loop, o.States, o.ReadModels, s.prices, o.Quota, o.Logger)
 	s.control, err = control.New(control.Options{
-		Log: o.Log, Loop: o.Loop, States: o.States, Quota: o.Quota, Memories: o.Memories,
+		Log: o.Log, Loop: o.Loop, States: o.States, Quota: o.Quota, Memories: o.Memories, ReadModels: o.ReadModels, Logger: o.Logger,
 		Deadline: o.InterruptObservationDeadline, Submissions: o.SubmitToolResultSchema, Verbose: o.VerboseValidationErrors,
 	})
 	s.operate = &operate.Routes{

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
 	"github.com/helixd/helixd/snapshot"
@@ -84,12 +85,68 @@ func testSessionsPages(t *testing.T, a *testAPI) {
 func (a *testAPI) listed(query string) []string {
 	a.t.Helper()
 	var page api.Page[api.Summary]
-	a.get("/sessions"+query).decode(a.t, &page)
+	answer := a.get("/sessions" + query)
+	require.Equal(a.t, 200, answer.status, answer.body)
+	answer.decode(a.t, &page)
 	got := []string{}
 	for _, item := range page.Items {
 		got = append(got, item.SessionID)
 	}
 	return got
+}
+
+// A session's forks are listed, and named by the session's erasure, after which they can
+// still be listed: an operator erases them as well.
+func TestTheForksOfASessionAreKnown(t *testing.T) { eachListing(t, testTheForksOfASession) }
+
+func testTheForksOfASession(t *testing.T, a *testAPI) {
+	a.append("s", created("s"), text("s", "x"), text("s/child", "y"))
+	a.append("other", created("other"))
+	for _, f := range []struct{ from, to string }{{"s", "one"}, {"s", "two"}, {"one", "third"}, {"other", "fourth"}} {
+		got := a.post("/sessions/"+f.from+"/fork", `{"sessionId":"`+f.to+`"}`)
+		require.Equal(t, 200, got.status, got.body)
+	}
+	require.Equal(t, []string{"one", "two"}, a.listed("?forkedFrom=s"))
+	require.Equal(t, []string{"two"}, a.listed("?forkedFrom=s&offset=1&limit=1"))
+	require.Empty(t, a.listed("?forkedFrom=nobody"))
+	require.Empty(t, a.listed("?forkedFrom=s&agentType=nobody"))
+	a.get("/sessions?forkedFrom=a%00b").failed(t, 400, api.CodeInvalidRequest)
+	var page api.Page[api.Summary]
+	a.get("/sessions?forkedFrom=other").decode(t, &page)
+	require.Equal(t, 1, page.Total)
+	require.Equal(t, "other", page.Items[0].ForkedFrom)
+	var summary api.SessionSummary
+	a.get("/sessions/one").decode(t, &summary)
+	require.Equal(t, "s", summary.ForkedFrom)
+	a.get("/sessions/s").decode(t, &summary)
+
+	var erased api.Erased
+	a.request("DELETE", "/sessions/s", "").decode(t, &erased)
+	if strings.HasSuffix(t.Name(), "/rows") {
+		require.Equal(t, []string{"one", "two"}, erased.Forks)
+	} else {
+		require.Equal(t, []string{}, erased.Forks, "it would take a fold of each session")
+	}
+	require.Equal(t, []string{"one", "two"}, a.listed("?forkedFrom=s"))
+	a.request("DELETE", "/sessions/one", "").decode(t, &erased)
+	require.Equal(t, []string{"two"}, a.listed("?forkedFrom=s"))
+}
+
+// An erasure names the forks that its caller may erase as well, and no others.
+func TestAnErasureNamesNobodyElsesForks(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withReadModels(t), func(o *httpapi.Options) {
+		o.Auth = auth.BearerTokens([]auth.Token{
+			{Token: "secret-mine", Operations: []string{"*"}, Sessions: []string{"mine*"}},
+			{Token: "secret-all", Operations: []string{"*"}, Sessions: []string{"*"}},
+		})
+	})
+	a.append("mine", created("mine"))
+	for _, fork := range []string{"mine-2", "theirs"} {
+		require.Equal(t, 200, a.post("/sessions/mine/fork", `{"sessionId":"`+fork+`"}`, bearer("secret-all")...).status)
+	}
+	var erased api.Erased
+	a.request("DELETE", "/sessions/mine", "", bearer("secret-mine")...).decode(t, &erased)
+	require.Equal(t, []string{"mine-2"}, erased.Forks)
 }
 
 func TestSessionsFilters(t *testing.T) { eachListing(t, testSessionsFilters) }

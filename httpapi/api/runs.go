@@ -61,8 +61,8 @@ type Forked struct {
 // means that bytes may be left: the session is not found any more, and the nodes
 // continue by themselves. The same request answers how far they are.
 //
-// Forks are the session's forks that the server knows, which keep what they copied.
-// The read models do not store where a session was forked from, so it is always empty.
+// Forks are up to 200 forks of the session, which keep what they copied: those that the
+// read models have and the caller may erase as well. It is empty without read models.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`

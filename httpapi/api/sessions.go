@@ -24,6 +24,7 @@ type Summary struct {
 	// ParentSessionID is that of the session that called this one; empty: a
 	// root.
 	ParentSessionID string                  `json:"parentSessionId,omitempty"`
+	ForkedFrom      string                  `json:"forkedFrom,omitempty"` // the session of which it is a fork
 	Status          projector.SessionStatus `json:"status"`
 	StreamStatus    eventlog.StreamStatus   `json:"streamStatus"`
 	IsExecuting     bool                    `json:"isExecuting"` // by this node

@@ -46,6 +46,7 @@ type SessionFilter struct {
 	// ParentSessionID selects the sessions that this one has called; else
 	// roots are listed.
 	ParentSessionID string
+	ForkedFrom      string // selects the forks of a session
 	// Sort is the order of a page; empty: by id. Only a server with read models
 	// knows others.
 	Sort readmodel.SessionSort
@@ -54,7 +55,7 @@ type SessionFilter struct {
 func (f SessionFilter) query() url.Values {
 	q := given(map[string]string{
 		"userId": f.UserID, "agentType": f.AgentType, "status": string(f.Status), "tag": f.Tag, "from": millis(f.From), "to": millis(f.To),
-		"parentSessionId": f.ParentSessionID, "sort": string(f.Sort),
+		"parentSessionId": f.ParentSessionID, "forkedFrom": f.ForkedFrom, "sort": string(f.Sort),
 	})
 	for name, value := range f.Metadata {
 		q.Add("metadata", name+"="+value)

@@ -90,6 +90,9 @@ func sessionRow(root, user string, t *projector.Tree, s *projector.Session) Sess
 	switch {
 	case s == &t.Session:
 		row.Counts.Parked = len(t.Parked)
+		if t.ForkedFrom != nil {
+			row.ForkedFrom = t.ForkedFrom.SessionID
+		}
 	case s.Child != nil && s.Child.ParentSessionID != "":
 		row.ParentSessionID = s.Child.ParentSessionID
 	default: // a producer's chunks under their own name

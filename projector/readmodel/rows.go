@@ -11,6 +11,7 @@ type Session struct {
 	SessionID       string                  `json:"sessionId"`
 	RootSessionID   string                  `json:"rootSessionId"`
 	ParentSessionID string                  `json:"parentSessionId,omitempty"` // empty: a root
+	ForkedFrom      string                  `json:"forkedFrom,omitempty"`      // the session of which it is a fork
 	StreamID        string                  `json:"streamId"`
 	AgentType       string                  `json:"agentType"`
 	Status          projector.SessionStatus `json:"status"`
@@ -68,6 +69,7 @@ type SessionFilter struct {
 	// ParentSessionID selects the sessions of sub-agents right below a session; empty:
 	// root sessions.
 	ParentSessionID string
+	ForkedFrom      string      // selects the forks of a session
 	Sort            SessionSort // empty: ByID
 	Visible         Visible
 	Paging

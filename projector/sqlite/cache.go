@@ -41,8 +41,8 @@ type foldCache struct {
 
 // writtenSession is a session's row.
 type writtenSession struct {
-	doc, parent, agent, user, status, tags, metadata string
-	expires                                          int64
+	doc, parent, agent, user, status, forked, tags, metadata string
+	expires                                                  int64
 }
 
 func newFoldCache(maxFolds, maxSize int) *foldCache {

@@ -101,7 +101,7 @@ func expected(w *world, all map[string]*history) rowsOf {
 		rows := readmodel.Derive(id, tree)
 		want.add("trees", id, tree.Head)
 		for _, s := range rows.Sessions {
-			want.add("sessions", id, s.SessionID, s.ParentSessionID, s.AgentType, s.UserID, s.Status, encoded(s))
+			want.add("sessions", id, s.SessionID, s.ParentSessionID, s.AgentType, s.UserID, s.Status, s.ForkedFrom, encoded(s))
 			for _, tag := range s.Tags {
 				want.add("tags", tag, id, s.SessionID)
 			}
@@ -150,7 +150,7 @@ func inFile(w *world) rowsOf {
 	require.Eventually(w.t, func() bool { return w.models.await(w.t.Context()).Current }, time.Minute, time.Millisecond)
 	got := rowsOf{}
 	for table, columns := range map[string]string{
-		"trees": "root, head", "sessions": "root, session, parent, agent, user, status, doc", "tags": "tag, root, session",
+		"trees": "root, head", "sessions": "root, session, parent, agent, user, status, forked, doc", "tags": "tag, root, session",
 		"messages": "root, session, n, sequence", "runs": "root, session, n, agent, user, status, started, doc",
 		"usage": "root, session, run, model, agent, user, at, day, calls, prompt, completion, reasoning, cached, cache_write, total, tools, failed",
 		"texts": "root, session, n, kind, role, tool, call, sequence, at, words.text", "parked": "root, sequence, stuck, type, reason",

@@ -21,12 +21,15 @@ func sessionListing(f readmodel.SessionFilter) listing {
 		l.order = "doc ->> '$.updatedAt' DESC, session DESC, root DESC" // the index's order, backwards
 	}
 	unindexed := ""
-	if f.Tenant != "" && f.ParentSessionID == "" && f.UserID == "" {
-		unindexed = "+" // use the tenant's index: another one would scan the sessions of all tenants
+	if f.Tenant != "" && f.ParentSessionID == "" && f.UserID == "" || f.ForkedFrom != "" {
+		unindexed = "+" // use the tenant's index, or the forks': another one would scan the sessions of all tenants
 	}
 	l.where.and(unindexed+"parent = ?", f.ParentSessionID)
 	l.where.and("NOT (root GLOB ?)", eventlog.DurableLogID("*")) // those count for tenants and expire, and are no sessions
 	l.where.equal("user", f.UserID)
+	if f.ForkedFrom != "" {
+		l.where.and("forked = ? AND forked <> ''", f.ForkedFrom) // the form that the index covers
+	}
 	l.where.tenant(f.Tenant)
 	l.where.equal(unindexed+"agent", f.AgentType)
 	l.where.equal(unindexed+"status", string(f.Status))

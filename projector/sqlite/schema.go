@@ -5,7 +5,7 @@ import "github.com/helixd/helixd/projector"
 // schemaVersion is the version of the tables, of the rows that Derive returns and of the
 // words that package words returns; raise it if one of them changes. A file of another
 // version is built again.
-const schemaVersion = 11
+const schemaVersion = 12
 
 // version is stored in the file.
 const version = schemaVersion*1000 + projector.Version
@@ -22,7 +22,7 @@ CREATE TABLE trees (
 CREATE INDEX trees_tenant ON trees (tenant) WHERE tenant <> '';
 CREATE TABLE sessions (
 	root TEXT NOT NULL, session TEXT NOT NULL, parent TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,
-	status TEXT NOT NULL, expires INTEGER, doc TEXT NOT NULL, PRIMARY KEY (root, session)
+	status TEXT NOT NULL, forked TEXT NOT NULL, expires INTEGER, doc TEXT NOT NULL, PRIMARY KEY (root, session)
 ) WITHOUT ROWID;
 CREATE INDEX sessions_parent ON sessions (parent, session, root);
 CREATE INDEX sessions_updated ON sessions (parent, doc ->> '$.updatedAt', session, root);
@@ -30,6 +30,7 @@ CREATE INDEX sessions_created ON sessions (parent, doc ->> '$.createdAt', sessio
 CREATE INDEX sessions_user ON sessions (user, parent, session, root);
 CREATE INDEX sessions_agent ON sessions (agent, parent, session, root);
 CREATE INDEX sessions_status ON sessions (status, parent, session, root);
+CREATE INDEX sessions_forked ON sessions (forked, session, root) WHERE forked <> '';
 CREATE INDEX sessions_expires ON sessions (expires, root) WHERE expires IS NOT NULL;
 CREATE INDEX sessions_waiting ON sessions (doc ->> '$.currentRun.status') WHERE ` + waiting + `;
 CREATE TABLE tags (tag TEXT NOT NULL, root TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (tag, root, session)) WITHOUT ROWID;

@@ -23,21 +23,41 @@ func TestATenantsListingsReadItsOwnRows(t *testing.T) {
 		"runs":     runListing(readmodel.RunFilter{Tenant: "red"}),
 	} {
 		for _, text := range []string{"SELECT count(*) FROM " + l.table + l.where.String(), "SELECT " + l.doc + " FROM " + l.table + l.where.String() + " ORDER BY " + l.order + " LIMIT 50"} {
-			rows, err := f.read.Query("EXPLAIN QUERY PLAN "+text, l.where.args...)
-			require.NoError(t, err)
-			var plan []string
-			for rows.Next() {
-				var id, parent, unused int
-				var step string
-				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				plan = append(plan, step)
-			}
-			require.NoError(t, rows.Err())
-			rows.Close()
-			all := strings.Join(plan, "\n")
+			all := planOf(t, f, text, l.where.args)
 			require.Contains(t, all, "trees_tenant (tenant=?)", name)
 			require.Contains(t, all, "SEARCH "+l.table+" USING PRIMARY KEY (root=?)", name)
 			require.NotContains(t, all, "SCAN", name)
 		}
 	}
+}
+
+// The forks of a session are found without a look at other sessions.
+func TestAListingOfForksReadsThemOnly(t *testing.T) {
+	f, err := openFile(filepath.Join(t.TempDir(), "rows.db"))
+	require.NoError(t, err)
+	defer f.close()
+	for _, filter := range []readmodel.SessionFilter{{ForkedFrom: "s"}, {ForkedFrom: "s", AgentType: "a", Status: "completed"}} {
+		l := sessionListing(filter)
+		plan := planOf(t, f, "SELECT "+l.doc+" FROM "+l.table+l.where.String()+" ORDER BY "+l.order+" LIMIT 50", l.where.args)
+		require.Contains(t, plan, "sessions_forked (forked=?)")
+		require.NotContains(t, plan, "SCAN")
+		require.NotContains(t, plan, "TEMP B-TREE", "they are in order")
+	}
+}
+
+// planOf returns the steps in which a query is answered.
+func planOf(t *testing.T, f *file, text string, args []any) string {
+	t.Helper()
+	rows, err := f.read.Query("EXPLAIN QUERY PLAN "+text, args...)
+	require.NoError(t, err)
+	defer rows.Close()
+	var plan []string
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
+		plan = append(plan, step)
+	}
+	require.NoError(t, rows.Err())
+	return strings.Join(plan, "\n")
 }

@@ -57,7 +57,8 @@ func (p *projection) writeSessions(root string, sessions []readmodel.Session, w 
 		there[s.SessionID] = true
 		was, known := w.sessions[s.SessionID]
 		now := writtenSession{
-			doc: p.json(s), parent: s.ParentSessionID, agent: s.AgentType, user: s.UserID, status: string(s.Status), expires: s.ExpiresAt,
+			doc: p.json(s), parent: s.ParentSessionID, agent: s.AgentType, user: s.UserID, status: string(s.Status),
+			forked: s.ForkedFrom, expires: s.ExpiresAt,
 			tags: strings.Join(s.Tags, "\x00"), metadata: p.json(s.Metadata),
 		}
 		w.sessions[s.SessionID] = now
@@ -84,9 +85,9 @@ func (p *projection) json(v any) string {
 // writeSession writes all of a session's row.
 func (p *projection) writeSession(root string, s readmodel.Session, doc string) {
 	expires := sql.NullInt64{Int64: s.ExpiresAt, Valid: s.ExpiresAt != 0}
-	p.put(`INSERT OR REPLACE INTO sessions (root, session, parent, agent, user, status, expires, doc)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		root, s.SessionID, s.ParentSessionID, s.AgentType, s.UserID, string(s.Status), expires, doc)
+	p.put(`INSERT OR REPLACE INTO sessions (root, session, parent, agent, user, status, forked, expires, doc)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		root, s.SessionID, s.ParentSessionID, s.AgentType, s.UserID, string(s.Status), s.ForkedFrom, expires, doc)
 	p.put("DELETE FROM tags WHERE root = ? AND session = ?", root, s.SessionID)
 	for _, tag := range s.Tags {
 		p.put("INSERT OR IGNORE INTO tags (tag, root, session) VALUES (?, ?, ?)", tag, root, s.SessionID)

@@ -10,13 +10,16 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // defaultEraseTimeout is how long DELETE /sessions/{id} works before it answers that there
 // is more to do, or that it could not begin.
 const defaultEraseTimeout = 20 * time.Second
 
+// Erase answers DELETE /sessions/{id}.
 func (s *Routes) Erase(w http.ResponseWriter, r *web.Request) error {
+	forks := s.forks(r)
 	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.loop.Admin.Erase(ctx, r.Session) })
 	if err != nil {
 		return err
@@ -27,8 +30,28 @@ func (s *Routes) Erase(w http.ResponseWriter, r *web.Request) error {
 		status = http.StatusAccepted
 	}
 	return r.Respond(w, status, api.Erased{
-		SessionID: r.Session, Pending: e.Pending, WaitsFor: e.WaitsFor, Left: e.Left, Forks: []string{},
+		SessionID: r.Session, Pending: e.Pending, WaitsFor: e.WaitsFor, Left: e.Left, Forks: forks,
 	})
+}
+
+// forks returns the forks of the session that the read models have and the caller may erase
+// as well, at most readmodel.MaxPage. An erasure does not fail for want of them.
+func (s *Routes) forks(r *web.Request) []string {
+	ids := []string{}
+	if s.models == nil {
+		return ids
+	}
+	found, err := web.Ask(r, func(visible readmodel.Visible) (readmodel.Answer[readmodel.Page[readmodel.Session]], error) {
+		f := readmodel.SessionFilter{ForkedFrom: r.Session, Visible: visible, Paging: readmodel.Paging{Limit: readmodel.MaxPage}}
+		return s.models.Sessions(r.Context(), f)
+	})
+	if err != nil {
+		s.logger.WarnContext(r.Context(), "the forks of a session that is to be erased are not known", "session", r.Session, "error", err)
+	}
+	for _, fork := range found.Value.Items {
+		ids = append(ids, fork.SessionID)
+	}
+	return ids
 }
 
 // untilErased erases until eraseTimeout. A client that leaves does not stop it halfway.

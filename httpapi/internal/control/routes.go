@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -12,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -20,10 +22,12 @@ type Routes struct {
 	log      eventlog.Log
 	loop     *engine.Loop
 	states   *snapshot.Store
-	quota    *quota.Quota    // nil: tenants have no limits
-	manager  *memory.Manager // nil: there are no memories
-	patches  *web.Turns      // that are checked and may be much work
-	deadline time.Duration   // until which a stop is waited for
+	quota    *quota.Quota     // nil: tenants have no limits
+	manager  *memory.Manager  // nil: there are no memories
+	models   readmodel.Models // nil: the forks of a session are not known
+	logger   *slog.Logger
+	patches  *web.Turns    // that are checked and may be much work
+	deadline time.Duration // until which a stop is waited for
 	// submissions is what a submission must fit; nil: anything.
 	submissions *jsonschema.Resolved
 	verbose     bool // say what is wrong with a submission
@@ -38,6 +42,8 @@ type Options struct {
 	States      *snapshot.Store
 	Quota       *quota.Quota
 	Memories    *memory.Manager
+	ReadModels  readmodel.Models
+	Logger      *slog.Logger
 	Deadline    time.Duration
 	Submissions json.RawMessage // a JSON Schema; nil: anything is taken
 	Verbose     bool
@@ -46,8 +52,8 @@ type Options struct {
 // New returns an error if the schema of submissions is not valid.
 func New(o Options) (*Routes, error) {
 	s := &Routes{
-		log: o.Log, loop: o.Loop, states: o.States, quota: o.Quota, manager: o.Memories, deadline: o.Deadline, verbose: o.Verbose,
-		patches: web.NewTurns(web.AtOnce, false), EraseTimeout: defaultEraseTimeout,
+		log: o.Log, loop: o.Loop, states: o.States, quota: o.Quota, manager: o.Memories, models: o.ReadModels, logger: o.Logger,
+		deadline: o.Deadline, verbose: o.Verbose, patches: web.NewTurns(web.AtOnce, false), EraseTimeout: defaultEraseTimeout,
 	}
 	if o.Submissions == nil {
 		return s, nil

@@ -21,29 +21,12 @@ func serveListing[T any](s *Routes, w http.ResponseWriter, r *web.Request, ask f
 	return r.OK(w, api.Listing[T]{Page: found.Value, Fresh: found.Fresh})
 }
 
-// asked queries the read models about the sessions that the caller may see. Others are not
-// counted either.
+// asked is web.Ask, if there are read models.
 func asked[T any](s *Routes, r *web.Request, ask func(readmodel.Visible) (readmodel.Answer[T], error)) (readmodel.Answer[T], error) {
 	if s.readModels == nil {
 		return readmodel.Answer[T]{}, ErrNoReadModels
 	}
-	var undecided error
-	var visible readmodel.Visible // nil: all, which takes no look at each
-	if r.Authenticated {
-		visible = func(root string) bool {
-			yes, err := r.Visible(root)
-			if err != nil && undecided == nil {
-				undecided = err
-			}
-			return yes && undecided == nil
-		}
-	}
-	found, err := ask(visible)
-	if undecided != nil {
-		return readmodel.Answer[T]{}, undecided
-	}
-	found.Fresh = web.Shown(found.Fresh)
-	return found, err
+	return web.Ask(r, ask)
 }
 
 // ErrNoReadModels: the question can't be answered from folds.

@@ -117,7 +117,7 @@ func (s *Routes) listChildren(r *web.Request, f readmodel.SessionFilter, add fun
 
 // filtered reports whether a filter leaves out root sessions.
 func filtered(f readmodel.SessionFilter) bool {
-	return f.UserID+f.Tenant+f.AgentType+string(f.Status)+f.Tag != "" || len(f.Metadata) > 0 || f.From != 0 || f.To != 0
+	return f.UserID+f.Tenant+f.AgentType+string(f.Status)+f.Tag+f.ForkedFrom != "" || len(f.Metadata) > 0 || f.From != 0 || f.To != 0
 }
 
 // fits reports whether a session passes a filter, other than by its parent.
@@ -132,7 +132,7 @@ func fits(item api.Summary, f readmodel.SessionFilter) bool {
 		return false
 	}
 	return is(f.AgentType, item.AgentType) && is(string(f.Status), string(item.Status)) && is(f.UserID, item.UserID) &&
-		(f.Tag == "" || slices.Contains(item.Tags, f.Tag))
+		is(f.ForkedFrom, item.ForkedFrom) && (f.Tag == "" || slices.Contains(item.Tags, f.Tag))
 }
 
 // parentOf returns the id of the session that called this one, or "" for the root. The

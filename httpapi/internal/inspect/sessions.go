@@ -20,9 +20,13 @@ func (s *Routes) summarize(r *web.Request, t *projector.Tree, session *projector
 	if session == &t.Session {
 		parked = len(t.Parked)
 	}
+	from := ""
+	if session == &t.Session && t.ForkedFrom != nil {
+		from = t.ForkedFrom.SessionID
+	}
 	return api.Summary{
 		SessionID: session.SessionID, StreamID: session.StreamID, AgentType: session.AgentType, ParentSessionID: parentOf(t, session),
-		Status: session.Status, StreamStatus: session.StreamStatus,
+		ForkedFrom: from, Status: session.Status, StreamStatus: session.StreamStatus,
 		IsExecuting: session.Running() && s.loop.Driven(r.Context(), t),
 		CurrentRun:  session.CurrentRun(), UserID: cmp.Or(session.UserID, t.UserID), Tags: session.Tags, Metadata: session.Metadata,
 		CreatedAt: session.CreatedAt, UpdatedAt: session.UpdatedAt,
@@ -78,7 +82,7 @@ func sessionFilter(r *web.Request) (readmodel.SessionFilter, error) {
 	f.From, f.To = q.Period()
 	f.Status = web.OneOf(q, "status", sessionStatuses)
 	f.Sort = web.OneOf(q, "sort", readmodel.SessionSorts())
-	f.ParentSessionID = q.SessionID("parentSessionId")
+	f.ParentSessionID, f.ForkedFrom = q.SessionID("parentSessionId"), q.SessionID("forkedFrom")
 	return f, *q.Err
 }
 
@@ -87,7 +91,7 @@ func (s *Routes) summaryOf(r *web.Request, row readmodel.Session) api.Summary {
 	tree := &projector.Tree{Session: projector.Session{SessionID: row.RootSessionID}, Claim: row.Claim}
 	return api.Summary{
 		SessionID: row.SessionID, StreamID: row.StreamID, AgentType: row.AgentType, ParentSessionID: row.ParentSessionID,
-		Status: row.Status, StreamStatus: row.StreamStatus,
+		ForkedFrom: row.ForkedFrom, Status: row.Status, StreamStatus: row.StreamStatus,
 		IsExecuting: row.Running && s.loop.Driven(r.Context(), tree),
 		CurrentRun:  row.CurrentRun, UserID: row.UserID, Tags: row.Tags, Metadata: row.Metadata,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, Counts: row.Counts,

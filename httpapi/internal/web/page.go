@@ -5,6 +5,28 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
+// Ask queries read models about the sessions that the caller may see. Others are not
+// counted either.
+func Ask[T any](r *Request, ask func(readmodel.Visible) (readmodel.Answer[T], error)) (readmodel.Answer[T], error) {
+	var undecided error
+	var visible readmodel.Visible // nil: all, which takes no look at each
+	if r.Authenticated {
+		visible = func(root string) bool {
+			yes, err := r.Visible(root)
+			if err != nil && undecided == nil {
+				undecided = err
+			}
+			return yes && undecided == nil
+		}
+	}
+	found, err := ask(visible)
+	if undecided != nil {
+		return readmodel.Answer[T]{}, undecided
+	}
+	found.Fresh = Shown(found.Fresh)
+	return found, err
+}
+
 // Shown returns what callers learn about the read models: the problem itself is only in
 // the log.
 func Shown(f readmodel.Fresh) readmodel.Fresh {

@@ -149,7 +149,7 @@ export type Durability = string;
 export type Duration = string;
 
 export type Erased = {
-  /** Forks of the session that the server knows. They keep what they copied. The server has no list of forks now, so the array is always empty. */
+  /** Up to 200 forks of the session, which keep what they copied: those that the read models have and the caller may erase as well. `GET /sessions?forkedFrom=` lists all. It is empty without read models. */
   forks: Array<string>;
   /** Files that the pending erasure can't remove, and what an operator must do. */
   left?: string;
@@ -1005,6 +1005,8 @@ export type Summary = {
   createdAt: Milliseconds;
   currentRun?: Run;
   durability: Durability;
+  /** The session of which this one is a fork. */
+  forkedFrom?: SessionId;
   /** The last record of the session tree. */
   headSequence: Sequence;
   /** Whether this server executes the run. */

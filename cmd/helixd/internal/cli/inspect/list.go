@@ -42,10 +42,11 @@ type sessionsCmd struct {
 	From   string `help:"Only sessions created then or later: a day (UTC) such as 2026-01-31, a time of RFC 3339, or ms since the epoch."`
 	To     string `help:"Only sessions created before, in the same forms."`
 	Parent string `help:"The sessions that this one has called, instead of roots."`
+	Forks  string `help:"Only forks of this session." placeholder:"SESSION"`
 }
 
 func (c sessionsCmd) Run(p *flags.Process) error {
-	q := given("userId", c.User, "agentType", c.Agent, "status", c.Status, "tag", c.Tag, "parentSessionId", c.Parent, "from", c.From, "to", c.To)
+	q := given("userId", c.User, "agentType", c.Agent, "status", c.Status, "tag", c.Tag, "parentSessionId", c.Parent, "forkedFrom", c.Forks, "from", c.From, "to", c.To)
 	q["metadata"] = c.Metadata
 	return list(p, c.listFlags, "/sessions", q, "SESSION\tAGENT\tSTATUS\tUSER\tMESSAGES\tRUNS\tUPDATED\tHEAD", func(w io.Writer, s api.Summary) {
 		terminal.Row(w, s.SessionID, s.AgentType, string(s.Status), s.UserID, s.Counts.Messages, s.Counts.Runs, terminal.Clock(s.UpdatedAt), s.HeadSequence)

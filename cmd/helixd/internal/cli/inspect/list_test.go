@@ -43,12 +43,12 @@ func TestListings(t *testing.T) {
 		asked, stdout, notes string
 	}{
 		"sessions": {
-			args: []string{"sessions", "--user", "u", "--agent", "a", "--status", "paused", "--tag", "t", "--parent", "p", "--limit", "1", "--offset", "2"},
+			args: []string{"sessions", "--user", "u", "--agent", "a", "--status", "paused", "--tag", "t", "--parent", "p", "--forks", "f", "--limit", "1", "--offset", "2"},
 			answer: clitest.Listing(clitest.Current, api.Summary{
 				SessionID: "s", AgentType: "a\x1b[31m", Status: projector.SessionPaused, UpdatedAt: 1767225600000, HeadSequence: 7,
 				Counts: api.Counts{Messages: 3, Runs: 2},
 			}),
-			asked: "/sessions?agentType=a&limit=1&offset=2&parentSessionId=p&status=paused&tag=t&userId=u",
+			asked: "/sessions?agentType=a&forkedFrom=f&limit=1&offset=2&parentSessionId=p&status=paused&tag=t&userId=u",
 			stdout: "SESSION  AGENT   STATUS  USER  MESSAGES  RUNS  UPDATED               HEAD\n" +
 				"s        a�[31m  paused  -     3         2     2026-01-01T00:00:00Z  7\n",
 			notes: "1 of 9 are shown; --offset 3 shows more\n",
