@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
@@ -28,14 +30,15 @@ func (l *Maintenance) dropAllOrphanSegments(ctx context.Context) error {
 }
 
 // dropOrphanSegments calls dropOrphanSegmentsOnce. For a log with replicas it waits up to
-// patience until the log's end is not before that of the segments: a server that was just
-// elected, or one that was stopped and still believes that it leads, lacks records that
-// the others have acknowledged.
+// patience until the streams are known and the log's end is not before that of the
+// segments: a server that was just elected, or one that was stopped and still believes that
+// it leads, lacks streams and records that the others have acknowledged.
 func (l *Maintenance) dropOrphanSegments(ctx context.Context, p int, patience time.Duration) error {
 	began := time.Now()
 	for {
 		err := l.dropOrphanSegmentsOnce(ctx, p)
-		if !errors.Is(err, errLogLost) || l.Opts.Replicas <= 1 || time.Since(began) > patience {
+		unsettled := errors.Is(err, errLogLost) || errors.Is(err, natsjs.ErrStreamNotFound)
+		if !unsettled || l.Opts.Replicas <= 1 || time.Since(began) > patience {
 			return err
 		}
 		if err := l.Rest(ctx, link.NewsTime); err != nil {

@@ -2,10 +2,12 @@ package maintenance
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
@@ -44,4 +46,24 @@ func TestALogThatEndsBeforeItsSegmentsIsWaitedFor(t *testing.T) {
 	s, _, err := l.LastSegment(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, head+1, s.Last())
+}
+
+// TestStreamsThatANewLeaderDoesNotKnowAreWaitedFor: nodes that start together create the
+// streams while the cluster still elects its leader, which may not know them for a moment.
+// A node does not fail for that.
+func TestStreamsThatANewLeaderDoesNotKnowAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	var unknown atomic.Int64 // requests that are answered so
+	l := openHooked(t, openLog(t, link.Options{}).Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if point == "stream" && unknown.Add(-1) >= 0 {
+			return natsjs.ErrStreamNotFound
+		}
+		return do(ctx)
+	})
+	unknown.Store(1)
+	require.ErrorIs(t, l.dropOrphanSegments(t.Context(), 0, time.Minute), natsjs.ErrStreamNotFound, "a server without a cluster knows its streams")
+	l.Opts.Replicas = 3
+	unknown.Store(2)
+	require.NoError(t, l.dropOrphanSegments(t.Context(), 0, time.Minute))
+	require.Negative(t, unknown.Load())
 }
