@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -286,6 +287,117 @@ func TestTheLogIsAway(t *testing.T) {
 	require.Equal(t, readmodel.Fresh{Problem: eventlog.ErrUnavailable.Error()}, a.Fresh)
 }
 
+// late is a log whose records come only when they are let through.
+type late struct {
+	*memory.Log
+	goOn chan struct{}
+}
+
+func (l *late) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Fed, error] {
+	return func(yield func(eventlog.Fed, error) bool) {
+		select {
+		case <-l.goOn:
+			l.Log.Feed(ctx, p, from)(yield)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Rows that go beyond the end of their log are never called current, not even before the
+// log has said that it has no such records.
+func TestRowsAheadOfTheirLogAreNotCurrent(t *testing.T) {
+	w := newWorld(t)
+	w.append("s", created("s", "a", ""))
+	w.open()
+	require.Equal(t, []string{"s"}, w.ids(readmodel.SessionFilter{}))
+	w.close()
+	f, err := openFile(w.opts.Path)
+	require.NoError(t, err)
+	_, err = f.conn.ExecContext(t.Context(), "UPDATE positions SET position = position + 2; UPDATE trees SET head = head + 2")
+	require.NoError(t, err)
+	f.close()
+
+	log := &late{w.log, make(chan struct{})}
+	w.models = Open(log, w.states, w.opts)
+	m := w.models
+	require.Eventually(t, func() bool { // nothing but the log's word is missing
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.state.positions != nil && !m.state.rebuilding
+	}, time.Minute, time.Millisecond)
+	for range 3 { // each tidies before it answers
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		require.False(t, m.await(ctx).Current)
+		cancel()
+	}
+	close(log.goOn)
+	require.Eventually(t, func() bool {
+		a, err := m.Sessions(t.Context(), readmodel.SessionFilter{})
+		return err == nil && a.Fresh.Current && a.Value.Total == 1
+	}, time.Minute, time.Millisecond)
+}
+
+// damaged is a log of which only segments have the records, with a session whose last
+// segment is damaged.
+type damaged struct{ *sealed }
+
+func (d damaged) Head(ctx context.Context, session string) (uint64, error) {
+	if session == "bad" {
+		return 0, eventlog.ErrDamaged
+	}
+	return d.sealed.Head(ctx, session)
+}
+
+// A damaged session is listed as stuck also when all rows are built anew from segments.
+func TestADamagedSessionIsStuckAfterARebuild(t *testing.T) {
+	w := newWorld(t)
+	w.append("bad", created("bad", "a", ""))
+	w.append("good", created("good", "a", ""))
+	w.models = Open(damaged{&sealed{w.log, 1 << 20}}, &broken{States: w.states}, w.opts)
+	require.Equal(t, []string{"good"}, w.ids(readmodel.SessionFilter{}))
+	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Parked]], error) {
+		return w.models.Parked(ctx, readmodel.ParkedFilter{})
+	})
+	require.Len(t, page.Items, 1)
+	require.Equal(t, "bad", page.Items[0].SessionID)
+	require.True(t, page.Items[0].Stuck)
+}
+
+// A query ends when its time is over, whatever SQLite is doing for it: others wait for the
+// connection.
+func TestAQueryEndsWithItsTime(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	require.Zero(t, w.sessions(readmodel.SessionFilter{}).Total)
+	const long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT count(*) FROM n"
+	_, err := lookBy(t.Context(), w.models, func(f *file) *sql.DB { return f.find }, 50*time.Millisecond, func(ctx context.Context, tx *sql.Tx) (n int, err error) {
+		return n, tx.QueryRowContext(ctx, long).Scan(&n)
+	})
+	require.ErrorIs(t, err, readmodel.ErrUnavailable)
+	require.ErrorIs(t, err, errTooLong)
+}
+
+// A search that is short of time leaves out the oldest texts.
+func TestASearchThatIsShortOfTimeLeavesOutOldTexts(t *testing.T) {
+	w := newWorld(t)
+	w.append("s", created("s", "a", ""), said("s", "old apple"), said("s", "new apple"))
+	w.open()
+	require.Equal(t, 2, w.search("apple").Total)
+	_, err := look(t.Context(), w.models, func(ctx context.Context, tx *sql.Tx) (none struct{}, err error) {
+		texts, err := textsOf(ctx, tx, `["s"]`, readmodel.SearchQuery{})
+		require.NoError(t, err)
+		all, err := rank(ctx, tx, texts, []string{"apple"}, halftime(ctx))
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		some, err := rank(ctx, tx, texts, []string{"apple"}, time.Now())
+		require.NoError(t, err)
+		require.Len(t, some, 1)
+		require.Equal(t, texts[0].id, some[0].id)
+		return none, nil
+	})
+	require.NoError(t, err)
+}
+
 // A full disk stops updates of the rows, but not answers. Updates resume without
 // intervention.
 func TestADiskThatIsFull(t *testing.T) {
@@ -307,7 +419,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	require.False(t, fresh.Current)
 	require.Contains(t, fresh.Problem, "full")
 	require.NotZero(t, fresh.Lag)
-	_, err := look(t.Context(), w.models, func(tx *sql.Tx) (n int, err error) {
+	_, err := look(t.Context(), w.models, func(_ context.Context, tx *sql.Tx) (n int, err error) {
 		err = tx.QueryRow("SELECT count(*) FROM sessions").Scan(&n)
 		require.Equal(t, 1, n)
 		return n, err

@@ -128,11 +128,12 @@ func (p *projection) compare(ctx context.Context) error {
 		if err != nil && !errors.Is(err, eventlog.ErrDamaged) {
 			return err
 		}
+		damaged := err != nil
 		at, err := p.headOf(root)
 		if err != nil {
 			return err
 		}
-		if head == at {
+		if head == at && !damaged {
 			continue
 		}
 		f := eventlog.Fed{Session: root, Record: eventlog.Record{Sequence: head}}

@@ -36,7 +36,7 @@ func (m *Models) Candidates(ctx context.Context, q readmodel.MemoryQuery) (readm
 			&readmodel.QueryError{Field: "limit", Reason: fmt.Sprintf("must be between 1 and %d", readmodel.MaxPage)}
 	}
 	terms := words.Terms(q.Text)
-	return ask(ctx, m, func(tx *sql.Tx) (found readmodel.MemoryCandidates, err error) {
+	return ask(ctx, m, func(ctx context.Context, tx *sql.Tx) (found readmodel.MemoryCandidates, err error) {
 		c := candidates{ctx: ctx, tx: tx, q: q, vectors: m.file.vectors}
 		if c.scope, err = scopeNumber(ctx, tx, q.Scope); err != nil || c.scope == 0 {
 			return found, err

@@ -14,7 +14,7 @@ import (
 // that they have. It does not wait for the rows to be current. Errors:
 // readmodel.ErrUnavailable; the context's error.
 func (m *Models) TenantUse(ctx context.Context, tenant string, roots []string) (readmodel.TenantUse, error) {
-	return tally(ctx, m, func(tx *sql.Tx) (use readmodel.TenantUse, err error) {
+	return tally(ctx, m, func(ctx context.Context, tx *sql.Tx) (use readmodel.TenantUse, err error) {
 		err = tx.QueryRowContext(ctx, "SELECT sessions, runs, bytes FROM tenants WHERE tenant = ?", tenant).Scan(&use.Sessions, &use.Runs, &use.Bytes)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) || len(roots) == 0 {
 			return use, ignoreNoRows(err)
@@ -53,7 +53,7 @@ const waiting = `doc ->> '$.currentRun.status' IN
 // Suspended counts the sessions that wait, sub-agents' too, by the status of their last
 // run. It does not wait for the rows to be current.
 func (m *Models) Suspended(ctx context.Context) (map[fact.RunStatus]int, error) {
-	return look(ctx, m, func(tx *sql.Tx) (map[fact.RunStatus]int, error) {
+	return look(ctx, m, func(ctx context.Context, tx *sql.Tx) (map[fact.RunStatus]int, error) {
 		n := map[fact.RunStatus]int{
 			fact.RunStopped: 0, fact.RunClientTool: 0, fact.RunChildren: 0, fact.RunStepPartial: 0,
 		}

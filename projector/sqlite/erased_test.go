@@ -19,7 +19,7 @@ import (
 // count returns the result of a counting query on the file.
 func (w *world) count(text string) int {
 	w.t.Helper()
-	n, err := look(w.t.Context(), w.models, func(tx *sql.Tx) (n int, err error) { return n, tx.QueryRow(text).Scan(&n) })
+	n, err := look(w.t.Context(), w.models, func(_ context.Context, tx *sql.Tx) (n int, err error) { return n, tx.QueryRow(text).Scan(&n) })
 	require.NoError(w.t, err)
 	return n
 }
@@ -115,7 +115,7 @@ func TestErasureRemovesWhatSQLiteMoved(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 119, w.search("words").Total)
 	require.Eventually(t, func() bool { return !inFiles(t, w, secret) }, time.Minute, 10*time.Millisecond)
-	damage, err := look(t.Context(), w.models, func(tx *sql.Tx) (text string, err error) {
+	damage, err := look(t.Context(), w.models, func(_ context.Context, tx *sql.Tx) (text string, err error) {
 		return text, tx.QueryRow("PRAGMA integrity_check").Scan(&text)
 	})
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ func (m *Models) Fresh(ctx context.Context) readmodel.Fresh {
 	m.mu.Lock()
 	fresh := m.state.fresh(ends, err)
 	m.mu.Unlock()
-	fresh.Parked, _ = tally(ctx, m, func(tx *sql.Tx) (n int, err error) { // if this fails, so do the other counts, which report it
+	fresh.Parked, _ = tally(ctx, m, func(ctx context.Context, tx *sql.Tx) (n int, err error) { // if this fails, so do the other counts, which report it
 		return n, tx.QueryRowContext(ctx, "SELECT count(*) FROM parked").Scan(&n)
 	})
 	return fresh
@@ -94,7 +94,7 @@ func (m *Models) await(ctx context.Context) readmodel.Fresh {
 }
 
 // ask answers a query from one state of the rows.
-func ask[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (readmodel.Answer[T], error) {
+func ask[T any](ctx context.Context, m *Models, answer func(ctx context.Context, tx *sql.Tx) (T, error)) (readmodel.Answer[T], error) {
 	fresh := m.await(ctx)
 	value, err := look(ctx, m, answer)
 	return readmodel.Answer[T]{Value: value, Fresh: fresh}, err
@@ -106,17 +106,18 @@ const answerTimeout = 15 * time.Second
 var errTooLong = errors.New("the answer takes too long")
 
 // look is ask without waiting.
-func look[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (T, error) {
+func look[T any](ctx context.Context, m *Models, answer func(ctx context.Context, tx *sql.Tx) (T, error)) (T, error) {
 	return lookBy(ctx, m, func(f *file) *sql.DB { return f.read }, answerTimeout, answer)
 }
 
 // tally is look for queries that admit requests, which must not wait for listings.
-func tally[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (T, error) {
+func tally[T any](ctx context.Context, m *Models, answer func(ctx context.Context, tx *sql.Tx) (T, error)) (T, error) {
 	return lookBy(ctx, m, func(f *file) *sql.DB { return f.count }, answerTimeout, answer)
 }
 
-// lookBy is look with the given connections and timeout.
-func lookBy[T any](ctx context.Context, m *Models, of func(*file) *sql.DB, most time.Duration, answer func(tx *sql.Tx) (T, error)) (value T, err error) {
+// lookBy is look with the given connections and timeout. The timeout is of the context that
+// answer gets: a query with another one is not interrupted.
+func lookBy[T any](ctx context.Context, m *Models, of func(*file) *sql.DB, most time.Duration, answer func(ctx context.Context, tx *sql.Tx) (T, error)) (value T, err error) {
 	m.use.RLock()
 	defer m.use.RUnlock()
 	if m.file == nil {
@@ -128,7 +129,7 @@ func lookBy[T any](ctx context.Context, m *Models, of func(*file) *sql.DB, most 
 	tx, err := of(m.file).BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err == nil {
 		defer tx.Rollback() //nolint:errcheck // the transaction only reads
-		value, err = answer(tx)
+		value, err = answer(ctx, tx)
 	}
 	if err == nil {
 		return value, nil

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -159,7 +160,7 @@ func inFile(w *world) rowsOf {
 		if table == "texts" {
 			from = "texts JOIN words ON words.rowid = texts.id"
 		}
-		_, err := look(w.t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
+		_, err := look(w.t.Context(), w.models, func(_ context.Context, tx *sql.Tx) (none struct{}, err error) {
 			return none, each(w.t.Context(), tx, "SELECT "+columns+" FROM "+from, nil, func(row *sql.Rows) error {
 				values := make([]any, strings.Count(columns, ",")+1)
 				into := make([]any, len(values))

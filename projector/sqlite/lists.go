@@ -81,14 +81,16 @@ func listed[T any](ctx context.Context, m *Models, l listing, visible readmodel.
 	if err != nil {
 		return readmodel.Answer[readmodel.Page[T]]{}, err
 	}
-	return ask(ctx, m, func(tx *sql.Tx) (readmodel.Page[T], error) { return page[T](ctx, tx, l, visible, p) })
+	return ask(ctx, m, func(ctx context.Context, tx *sql.Tx) (readmodel.Page[T], error) {
+		return page[T](ctx, tx, l, visible, p)
+	})
 }
 
 // Expiring implements readmodel.Models.
 func (m *Models) Expiring(ctx context.Context, before time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		// Read all of them first: the caller may take its time with each.
-		found, err := look(ctx, m, func(tx *sql.Tx) (roots []string, err error) {
+		found, err := look(ctx, m, func(ctx context.Context, tx *sql.Tx) (roots []string, err error) {
 			const text = "SELECT root FROM sessions WHERE expires < ? AND parent = '' ORDER BY expires, root"
 			err = each(ctx, tx, text, []any{before.UnixMilli()}, func(row *sql.Rows) error {
 				var root string

@@ -53,7 +53,7 @@ func scopeNumber(ctx context.Context, tx *sql.Tx, scope eventlog.MemoryScope) (i
 // Memory implements readmodel.Memories.
 func (m *Models) Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (readmodel.Answer[readmodel.Memory], error) {
 	var none error
-	a, err := ask(ctx, m, func(tx *sql.Tx) (readmodel.Memory, error) {
+	a, err := ask(ctx, m, func(ctx context.Context, tx *sql.Tx) (readmodel.Memory, error) {
 		const text = "SELECT " + memoryColumns + " FROM scopes s JOIN memories m ON m.scope = s.id WHERE s.log = ? AND m.memory = ?"
 		found, err := scanMemory(tx.QueryRowContext(ctx, text, model, scope.LogID(), id), scope)
 		if !errors.Is(err, sql.ErrNoRows) {
@@ -78,7 +78,7 @@ func (m *Models) ListMemories(
 	if err != nil {
 		return readmodel.Answer[readmodel.MemoryPage]{}, err
 	}
-	return ask(ctx, m, func(tx *sql.Tx) (found readmodel.MemoryPage, err error) {
+	return ask(ctx, m, func(ctx context.Context, tx *sql.Tx) (found readmodel.MemoryPage, err error) {
 		found.Page = readmodel.Page[readmodel.Memory]{Items: []readmodel.Memory{}, Offset: p.Offset, Limit: p.Limit}
 		id, err := scopeNumber(ctx, tx, scope)
 		if err != nil || id == 0 {
@@ -103,7 +103,7 @@ func (m *Models) ListMemories(
 func (m *Models) PendingMemories(
 	ctx context.Context, model string, after readmodel.PendingCursor, limit int,
 ) (readmodel.Answer[readmodel.Pending], error) {
-	return ask(ctx, m, func(tx *sql.Tx) (readmodel.Pending, error) {
+	return ask(ctx, m, func(ctx context.Context, tx *sql.Tx) (readmodel.Pending, error) {
 		found := readmodel.Pending{Heads: map[string]uint64{}}
 		// A scope whose memories all have vectors is skipped by its counts alone.
 		const text = "SELECT " + memoryColumns + `, s.log, (SELECT head FROM trees WHERE root = s.log)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"maps"
@@ -144,7 +145,7 @@ func cosine(a, b []float32) float64 {
 func requireSound(w *world) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.count("SELECT count(*) FROM erased") == 0 }, time.Minute, 10*time.Millisecond)
-	_, err := look(w.t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
+	_, err := look(w.t.Context(), w.models, func(_ context.Context, tx *sql.Tx) (none struct{}, err error) {
 		for _, text := range []string{
 			"SELECT count(*) FROM scopes s WHERE memories <> (SELECT count(*) FROM memories WHERE scope = s.id)",
 			`SELECT count(*) FROM models x WHERE vectors <>

@@ -25,7 +25,7 @@ func (m *Models) Search(ctx context.Context, q readmodel.SearchQuery) (readmodel
 		return none, &readmodel.QueryError{Field: "offset", Reason: fmt.Sprintf("must be less than %d", readmodel.MaxHits)}
 	}
 	fresh := m.await(ctx)
-	page, err := lookBy(ctx, m, func(f *file) *sql.DB { return f.find }, readmodel.SearchTime, func(tx *sql.Tx) (readmodel.Page[readmodel.Hit], error) {
+	page, err := lookBy(ctx, m, func(f *file) *sql.DB { return f.find }, readmodel.SearchTime, func(ctx context.Context, tx *sql.Tx) (readmodel.Page[readmodel.Hit], error) {
 		if q.Visible == nil && q.SessionID+q.UserID+q.Tenant == "" {
 			return search(ctx, tx, matchOf(phrases), q)
 		}

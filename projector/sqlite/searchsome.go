@@ -26,7 +26,7 @@ func searchSome(ctx context.Context, tx *sql.Tx, phrases []string, q readmodel.S
 	if err != nil {
 		return found, err
 	}
-	ranked, err := rank(ctx, tx, texts, phrases)
+	ranked, err := rank(ctx, tx, texts, phrases, halftime(ctx))
 	if err != nil {
 		return found, err
 	}
@@ -96,9 +96,20 @@ func textsOf(ctx context.Context, tx *sql.Tx, roots string, q readmodel.SearchQu
 	return texts, err
 }
 
+// halftime returns when half of the time is over that a context still has.
+func halftime(ctx context.Context) time.Time {
+	now := time.Now()
+	end, ok := ctx.Deadline()
+	if !ok {
+		return now.Add(readmodel.SearchTime)
+	}
+	return now.Add(end.Sub(now) / 2)
+}
+
 // rank returns the texts that have all phrases, by BM25 among the texts that are
-// searched.
-func rank(ctx context.Context, tx *sql.Tx, texts []candidate, phrases []string) ([]candidate, error) {
+// searched. Those that it does not reach until then are left out, as those beyond
+// MaxSearched are.
+func rank(ctx context.Context, tx *sql.Tx, texts []candidate, phrases []string, until time.Time) ([]candidate, error) {
 	wanted := make([][]string, len(phrases))
 	for i, p := range phrases {
 		wanted[i] = words.Of(p)
@@ -112,8 +123,8 @@ func rank(ctx context.Context, tx *sql.Tx, texts []candidate, phrases []string) 
 	having := make([]int, len(phrases)) // number of texts that have it, by phrase
 	bytes, length, n := 0, 0, 0
 	for _, t := range texts {
-		if end, ok := ctx.Deadline(); ok && n > 0 && time.Until(end) < readmodel.SearchTime/2 {
-			break // older texts are left out, as those beyond MaxSearched are
+		if n > 0 && !time.Now().Before(until) {
+			break
 		}
 		var text string
 		if err := one.QueryRowContext(ctx, t.id).Scan(&text); err != nil {

@@ -32,7 +32,7 @@ func (m *Models) Usage(ctx context.Context, q readmodel.UsageQuery) (readmodel.A
 	}
 	text := "SELECT " + column + `, root, model, session, run, sum(calls), sum(prompt), sum(completion), sum(reasoning), sum(cached),
 		sum(cache_write), sum(total), sum(tools), sum(failed) FROM usage` + w.String() + " GROUP BY " + column + ", root, session, run, model"
-	return ask(ctx, m, func(tx *sql.Tx) (readmodel.UsageReport, error) {
+	return ask(ctx, m, func(ctx context.Context, tx *sql.Tx) (readmodel.UsageReport, error) {
 		sums := &usageSums{prices: *m.prices.Load(), rows: map[string]*usageSum{}}
 		visible := remembered(q.Visible)
 		err := each(ctx, tx, text, w.args, func(row *sql.Rows) error {

@@ -205,7 +205,7 @@ func TestKeptVectorsAreBounded(t *testing.T) {
 	of := space{model: embedderA, dimensions: 32}
 	c := newVectorCache(of.bytes() * (n - 100))
 	all := func() (found []int64) {
-		_, err := look(t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
+		_, err := look(t.Context(), w.models, func(_ context.Context, tx *sql.Tx) (none struct{}, err error) {
 			of.scope, err = scopeNumber(t.Context(), tx, s)
 			require.NoError(t, err)
 			return none, c.each(t.Context(), tx, of, func(e embedding) {
@@ -255,7 +255,7 @@ func TestVectorsOfAnEarlierTransaction(t *testing.T) {
 		require.NoError(t, err)
 		return n
 	}
-	_, err := look(t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
+	_, err := look(t.Context(), w.models, func(_ context.Context, tx *sql.Tx) (none struct{}, err error) {
 		require.Equal(t, fewVectors, count(tx))
 		for _, change := range []eventlog.Entry{memorySaved(s, "new", "x"), memoryForgotten(s, "m0")} {
 			w.append(s.LogID(), change, memoryEmbedded(s, "new", embedderA, vectors[0]...))

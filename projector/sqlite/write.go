@@ -34,13 +34,14 @@ func (p *projection) commit() error {
 
 // moved publishes how far the file is and wakes the queries that wait.
 func (p *projection) moved() {
-	positions, reached := make([]uint64, len(p.positions)), true
+	positions, reached, ahead := make([]uint64, len(p.positions)), true, false
 	for i, at := range p.positions {
+		ahead = ahead || at.unsure && at.sure() > p.target[i] // the feed says whether it is
 		positions[i] = at.sure()
 		reached = reached && positions[i] >= p.target[i]
 	}
 	p.m.set(func(s *state) {
-		s.positions, s.untidy = positions, p.gaps
+		s.positions, s.untidy = positions, p.gaps || ahead
 		s.rebuilding = s.rebuilding && !reached
 		if reached && !p.gaps { // not before: the failure may repeat
 			s.problem = ""
