@@ -87,9 +87,9 @@ type toolAnswer struct {
 
 // answersOf returns the answers in the tool parts of an assistant's message. Most of them
 // are history: outputs of tools that have run on the server look the same.
-func answersOf(o *web.Object) []toolAnswer {
+func answersOf(parts []*web.Object) []toolAnswer {
 	var all []toolAnswer
-	for _, p := range o.Alone().Objects("parts") {
+	for _, p := range parts {
 		p = p.Alone()
 		if kind := p.Loose("type"); kind != "dynamic-tool" && !strings.HasPrefix(kind, "tool-") {
 			continue
@@ -123,16 +123,6 @@ func textOf(o *web.Object) string {
 		}
 	}
 	return text.String()
-}
-
-// shows reports whether an assistant's message has a part of a call.
-func shows(o *web.Object, call string) bool {
-	for _, p := range o.Alone().Objects("parts") {
-		if p.Loose("toolCallId") == call {
-			return true
-		}
-	}
-	return false
 }
 
 // countSteps counts the steps of an assistant's message.

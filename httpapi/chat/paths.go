@@ -38,17 +38,33 @@ var paths = []path{
 // whose answers no run has used yet.
 func (c *chat) answersCalls() bool {
 	return !c.body.regenerate && slices.ContainsFunc(c.body.answers, func(a toolAnswer) bool {
-		return waitsFor(c.tree, a) != nil
+		return c.waitsFor(a) != nil
 	})
 }
 
 // waitsFor returns the open call that a client may answer, or nil.
-func waitsFor(t *projector.Tree, a toolAnswer) *projector.Call {
-	_, call := t.OpenCall(a.submission.ToolCallID)
-	if call == nil || call.Done || call.Pending == nil || call.Pending.Kind == fact.PendingChild {
-		return nil
+func (c *chat) waitsFor(a toolAnswer) *projector.Call {
+	if c.open == nil {
+		c.open = openCalls(c.tree)
 	}
-	return call
+	return c.open[a.submission.ToolCallID]
+}
+
+// openCalls returns the open calls that a client may answer, by id.
+func openCalls(t *projector.Tree) map[string]*projector.Call {
+	open := map[string]*projector.Call{}
+	for _, s := range t.Sessions() {
+		if s.Turn == nil || s.Turn.Step == nil {
+			continue
+		}
+		for i := range s.Turn.Step.Calls {
+			call := &s.Turn.Step.Calls[i]
+			if !call.Done && call.Pending != nil && call.Pending.Kind != fact.PendingChild {
+				open[call.ID] = call
+			}
+		}
+	}
+	return open
 }
 
 // submit submits each answer. If then none is open, the session is resumed, and
@@ -61,7 +77,7 @@ func (c *chat) submit(ctx context.Context) (portion, error) {
 	}
 	open := len(c.tree.AwaitedCalls())
 	for _, a := range c.body.answers {
-		call := waitsFor(c.tree, a)
+		call := c.waitsFor(a)
 		if call == nil || !call.Awaited() {
 			continue
 		}

@@ -66,6 +66,9 @@ type chat struct {
 	// ids are the ids of tree's user messages in histories; nil: not asked for yet. They need
 	// the whole conversation, and are asked for one by one.
 	ids map[*projector.Message]string
+	// open are the calls of tree that the client may answer; nil: not asked for yet. They are
+	// asked for by each part of the client's message.
+	open map[string]*projector.Call
 	// first is the head at the first look.
 	first uint64
 }
@@ -101,7 +104,7 @@ func (c *chat) look(ctx context.Context) error {
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		t, err = new(projector.Tree), nil
 	}
-	c.tree, c.ids = t, nil
+	c.tree, c.ids, c.open = t, nil, nil
 	if err == nil && !auth.CallerOf(ctx).MayUse(t) { // since it was authorized
 		return auth.ErrForbidden
 	}

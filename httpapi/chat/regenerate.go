@@ -64,7 +64,7 @@ func (c *chat) wanted() (place, error) {
 	}
 	// A message that was sent from this page has an id of the client's own: it
 	// is the last of the body, as the session has it at the same place.
-	if last := c.body.last; c.body.fromUser && last.Loose("id") == id {
+	if last := c.body.last; c.body.fromUser && c.body.lastID == id {
 		n := c.body.users
 		if n <= len(users) && users[n-1].Content == textOf(last) {
 			return place{users: n}, nil

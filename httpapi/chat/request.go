@@ -21,6 +21,7 @@ type postBody struct {
 	messageID  string          // "": none
 	users      int             // how many of them are users'
 	last       *web.Object     // of the messages; nil: there is none
+	lastID     string          // its id, or ""
 	labels     control.Labels  // of the session, if it is new
 	metadata   json.RawMessage // of the user message; nil: none
 
@@ -33,6 +34,8 @@ type postBody struct {
 	// assistant is the last assistant's message, nil if there is none.
 	assistant *web.Object
 	answers   []toolAnswer
+	answered  map[string]bool // the calls of answers
+	shown     map[string]bool // the calls of which assistant has a part
 }
 
 // readBody reads the body of POST /chat. The session is the member sessionId,
@@ -87,11 +90,27 @@ func (b *postBody) readMessages(o *web.Object) {
 	if *o.Err != nil {
 		return
 	}
+	if b.last != nil { // compared with each of the session's
+		b.lastID = b.last.Loose("id")
+	}
 	if b.fromUser {
 		b.input, b.inputProblem = userMessage(b.last.Alone(), b.metadata)
 	}
 	if b.assistant != nil {
-		b.answers = answersOf(b.assistant)
+		b.readParts()
+	}
+}
+
+// readParts reads the parts of the last assistant's message, which are decoded only here: a
+// session may have thousands of calls, and each of them is looked up in the message.
+func (b *postBody) readParts() {
+	parts := b.assistant.Alone().Objects("parts")
+	b.answers, b.answered, b.shown = answersOf(parts), map[string]bool{}, map[string]bool{}
+	for _, a := range b.answers {
+		b.answered[a.submission.ToolCallID] = true
+	}
+	for _, p := range parts {
+		b.shown[p.Loose("toolCallId")] = true
 	}
 }
 

@@ -37,14 +37,14 @@ func (c *chat) changes() bool {
 	if !c.body.fromUser || c.body.regenerate || c.said() || c.saidEarlier() {
 		return false
 	}
-	id := c.body.last.Loose("id")
-	return slices.ContainsFunc(visible(c.tree), func(m *projector.Message) bool { return id != "" && id == c.shown(m) })
+	id := c.body.lastID
+	return id != "" && slices.ContainsFunc(visible(c.tree), func(m *projector.Message) bool { return id == c.shown(m) })
 }
 
 // names reports whether the client's last message has the id of one of the
 // session's.
 func (c *chat) names(m *projector.Message) bool {
-	id := c.body.last.Loose("id")
+	id := c.body.lastID
 	return id != "" && (id == m.MessageID || id == c.shown(m))
 }
 

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"slices"
-
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
@@ -44,7 +42,7 @@ func (c *chat) shownUpTo() uint64 {
 	if c.tree.Stopped == nil || c.tree.Stopped.At == 0 {
 		return c.tree.Head
 	}
-	return max(c.tree.Stopped.At, c.asked(func(call string) bool { return c.body.assistant != nil && shows(c.body.assistant, call) }))
+	return max(c.tree.Stopped.At, c.asked(func(call string) bool { return c.body.shown[call] }))
 }
 
 // askedAt returns the record of the last question that the client answers.
@@ -67,9 +65,7 @@ func (c *chat) asked(about func(call string) bool) (at uint64) {
 	return at
 }
 
-func (c *chat) repeats(call string) bool {
-	return slices.ContainsFunc(c.body.answers, func(a toolAnswer) bool { return a.submission.ToolCallID == call })
-}
+func (c *chat) repeats(call string) bool { return c.body.answered[call] }
 
 // stepsOf counts the steps of a session's last message.
 func stepsOf(t *projector.Tree) int {
