@@ -11,10 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/responses"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -174,4 +176,41 @@ func TestLargeBodiesAreParsedInTurn(t *testing.T) {
 	}
 	require.Equal(t, map[int]int{200: 1, 400: 1}, statuses)
 	require.Eventually(t, func() bool { return httpapi.Parsing(a.srv, red) == 0 }, 20*time.Second, time.Millisecond)
+}
+
+// A caller's large answers are made one at a time, whatever their route, so that it can't have
+// more of them in memory than its share: those of others, and small ones, do not wait.
+func TestLargeAnswersAreMadeInTurn(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withUsers, func(o *httpapi.Options) { o.Protocols.Responses = &responses.Options{} })
+	for user, tenant := range tenants {
+		a.append(user, factOf(user, &fact.SessionCreated{UserID: user, Tenant: tenant, State: []byte("{}"), Base: factBase(user)}))
+		for range 200 { // each is a span of the timeline
+			a.append(user, factOf(user, &fact.UserMessage{Content: strings.Repeat("x", 400), Base: factBase(user)}))
+		}
+	}
+	a.finishedOf("ann", "small")
+	red := auth.Caller{Tenant: "red"}
+	done, err := httpapi.HoldEncode(a.srv, red)
+	require.NoError(t, err)
+	targets := []string{
+		"/sessions/%s/state", "/sessions/%s/timeline", "/chat/%s/snapshot", "/chat/%s/messages",
+		"/v1/conversations/conv_%s/items", "/v1/conversations/conv_%[1]s/items/none",
+	}
+	statuses := make(chan int, len(targets))
+	for _, target := range targets {
+		go func() { statuses <- a.get(fmt.Sprintf(target, "ann"), bearer("ann")...).status }()
+	}
+	require.Eventually(t, func() bool { return httpapi.Encoding(a.srv, red) == 1+len(targets) }, 20*time.Second, time.Millisecond)
+	for _, target := range targets[:5] {
+		require.Equal(t, 200, a.get(fmt.Sprintf(target, "bob"), bearer("bob")...).status, target)
+		require.Equal(t, 200, a.get(fmt.Sprintf(target, "small"), bearer("ann")...).status, target)
+	}
+	require.Empty(t, statuses, "the large ones wait")
+	done()
+	got := map[int]int{}
+	for range targets {
+		got[<-statuses]++
+	}
+	require.Equal(t, map[int]int{200: 5, 404: 1}, got)
+	require.Eventually(t, func() bool { return httpapi.Encoding(a.srv, red) == 0 }, 20*time.Second, time.Millisecond)
 }

@@ -34,6 +34,14 @@ func HoldParse(s *Server, c auth.Caller) (giveBack func(), err error) {
 // Parsing returns how many requests parse a large body of a caller's, or wait for it.
 func Parsing(s *Server, c auth.Caller) int { return s.gate.Parses.Waiting(c) }
 
+// HoldEncode takes a caller's turn to encode a large answer.
+func HoldEncode(s *Server, c auth.Caller) (giveBack func(), err error) {
+	return s.gate.Encodes.Take(context.Background(), c)
+}
+
+// Encoding returns how many requests encode a large answer for a caller, or wait for it.
+func Encoding(s *Server, c auth.Caller) int { return s.gate.Encodes.Waiting(c) }
+
 // HoldDiff takes a caller's turn to compare two states.
 func HoldDiff(s *Server, c auth.Caller) (giveBack func(), err error) {
 	return s.inspect.Diffs.Take(context.Background(), c)

@@ -33,9 +33,12 @@ type Options struct {
 	ExcludeAtPause bool
 	// MessageID returns the messages' ids; nil: msg-{index}.
 	MessageID uimessage.MessageID
+	// Before is called with the state before its messages are made, and its error ends Take;
+	// nil: it is not.
+	Before func(*projector.Tree) error
 }
 
-// Take returns the session's snapshot. Errors: as eventlog.Log.Read.
+// Take returns the session's snapshot. Errors: as eventlog.Log.Read; those of Before.
 func (s *Store) Take(ctx context.Context, session string, o Options) (*Snapshot, error) {
 	t, err := s.Head(ctx, session)
 	if err != nil {
@@ -45,6 +48,11 @@ func (s *Store) Take(ctx context.Context, session string, o Options) (*Snapshot,
 	include := o.IncludePartialContent || t.Waits() && !o.ExcludeAtPause
 	if turn := t.Turn; turn != nil && turn.Before != nil && !include {
 		if t, err = s.At(ctx, session, *turn.Before); err != nil {
+			return nil, err
+		}
+	}
+	if o.Before != nil {
+		if err := o.Before(t); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -26,6 +27,7 @@ func (s *Routes) Snapshot(w http.ResponseWriter, r *web.Request) error {
 func (s *Routes) takeSnapshot(r *web.Request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
 	return s.states.Take(r.Context(), r.Session, snapshot.Options{
 		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.options().MessageID,
+		Before: func(t *projector.Tree) error { return r.LargeAnswer(t.Bytes) },
 	})
 }
 

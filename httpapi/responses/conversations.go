@@ -163,6 +163,9 @@ func (s *Routes) items(r *web.Request) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.LargeAnswer(t.Bytes); err != nil { // all items are made, however few are shown
+		return nil, err
+	}
 	all, err := s.history(r.Context(), t.SessionID, t)
 	if err != nil {
 		return nil, err

@@ -187,6 +187,9 @@ func (s *Routes) InputItems(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.LargeAnswer(p.tree.Bytes); err != nil { // all items are made, however few are shown
+		return err
+	}
 	all, err := s.history(r.Context(), p.session, p.tree)
 	if err != nil {
 		return err

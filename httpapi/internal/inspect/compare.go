@@ -10,7 +10,6 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
-	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/jsondoc"
@@ -40,11 +39,9 @@ func (s *Routes) Compare(w http.ResponseWriter, r *web.Request) error {
 // authorization, since to load a large state costs as much as to compare it.
 func (s *Routes) comparison(r *web.Request) (api.Comparison, error) {
 	ctx := r.Context()
-	done, err := s.Diffs.Take(ctx, auth.CallerOf(ctx))
-	if err != nil {
+	if err := r.AnswerIn(s.Diffs); err != nil {
 		return api.Comparison{}, err
 	}
-	defer done()
 	for _, name := range compareNames {
 		if id := r.Query.Values.Get(name); id != "" {
 			if err := r.Authorize(id); err != nil {
@@ -61,6 +58,7 @@ func (s *Routes) comparison(r *web.Request) (api.Comparison, error) {
 	}
 	var sides [2]api.Compared
 	var trees [2]*projector.Tree
+	var err error
 	for i, m := range points {
 		if trees[i], err = s.stateAt(ctx, &m); err != nil {
 			return api.Comparison{}, err

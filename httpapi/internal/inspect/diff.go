@@ -7,7 +7,6 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
-	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/jsondoc"
@@ -28,6 +27,10 @@ func (s *Routes) Diff(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
+	// The turn includes loading the states, which costs as much as to compare them.
+	if err := r.AnswerIn(s.Diffs); err != nil {
+		return err
+	}
 	d, err := s.stateDiff(r.Context(), r.Session, from, to, only == onlySpent)
 	if err != nil {
 		return err
@@ -38,14 +41,8 @@ func (s *Routes) Diff(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, d)
 }
 
-// stateDiff compares two states of a session when it is the caller's turn. The turn
-// includes loading them, which costs as much as to compare them.
+// stateDiff compares two states of a session.
 func (s *Routes) stateDiff(ctx context.Context, session string, from, to uint64, onlySpent bool) (d api.StateDiff, err error) {
-	done, err := s.Diffs.Take(ctx, auth.CallerOf(ctx))
-	if err != nil {
-		return d, err
-	}
-	defer done()
 	before, err := s.states.At(ctx, session, from)
 	if err != nil {
 		return d, err

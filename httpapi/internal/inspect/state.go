@@ -39,5 +39,8 @@ func (s *Routes) State(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.LargeAnswer(t.Bytes); err != nil {
+		return err
+	}
 	return r.OK(w, api.StateAt{Sequence: m.at, State: t})
 }

@@ -1,9 +1,13 @@
 package inspect
 
 import (
-	"github.com/helixd/helixd/httpapi/internal/web"
 	"net/http"
+
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
+
+// spanBytes is about how large a span or a mark is in an answer.
+const spanBytes = 400
 
 // Timeline answers GET /sessions/{id}/timeline?from=n: the part of the session's timeline
 // that has changed after n.
@@ -14,6 +18,9 @@ func (s *Routes) Timeline(w http.ResponseWriter, r *web.Request) error {
 	}
 	v, err := s.states.Timeline(r.Context(), r.Session, from)
 	if err != nil {
+		return err
+	}
+	if err := r.LargeAnswer(spanBytes * int64(len(v.Spans)+len(v.Marks))); err != nil {
 		return err
 	}
 	return r.OK(w, v)

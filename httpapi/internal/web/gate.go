@@ -31,6 +31,7 @@ type Gate struct {
 	Bodies        *budget
 	Answers       *budget // those of more than pieceBytes
 	Parses        *Turns  // of large bodies
+	Encodes       *Turns  // of large answers
 
 	ctx  context.Context // ends with http.ErrServerClosed
 	stop context.CancelCauseFunc
@@ -64,7 +65,7 @@ func NewGate(o GateOptions) *Gate {
 		WriteTimeout: api.WriteTimeout, BodyTimeout: DefaultBodyTimeout, Authenticated: o.Auth != nil,
 		admission: newAdmission(o.Quota, o.MaxStreams),
 		Bodies:    NewBudget(api.MaxCallerBodies, api.MaxBodies), Answers: NewBudget(api.MaxCallerBodies, api.MaxBodies),
-		Parses: NewTurns(max(AtOnce, runtime.GOMAXPROCS(0)/2), false),
+		Parses: NewTurns(max(AtOnce, runtime.GOMAXPROCS(0)/2), false), Encodes: NewTurns(AtOnce, false),
 	}
 	g.ctx, g.stop = context.WithCancelCause(context.Background())
 	g.settings.Store(newSettings(o.Auth, o.Identify))

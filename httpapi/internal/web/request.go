@@ -37,8 +37,9 @@ func (r *Request) Segment(i int) string {
 	return text
 }
 
-// End releases the request's stream and its part of the budget.
+// End releases the request's stream, its turn and its part of the budget.
 func (r *Request) End() {
+	r.Out.endTurn()
 	r.LeaveBody()
 	if r.streams != nil {
 		r.streams()

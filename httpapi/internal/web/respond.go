@@ -29,7 +29,8 @@ func (g *Gate) Respond(w http.ResponseWriter, status int, v any) error {
 // RespondBytes answers with a body. It returns an error if the caller has too many large
 // answers under way.
 func (g *Gate) RespondBytes(w http.ResponseWriter, status int, contentType string, body []byte) error {
-	if t, ok := w.(*Tracker); ok && t.payer != "" && len(body) > pieceBytes {
+	t, ok := w.(*Tracker)
+	if ok && t.payer != "" && len(body) > pieceBytes {
 		held := Holding{of: g.Answers, caller: t.payer}
 		if err := held.Take(min(int64(len(body)), g.Answers.ofCaller)); err != nil { // its size alone is never too much for its caller
 			return err
@@ -37,6 +38,9 @@ func (g *Gate) RespondBytes(w http.ResponseWriter, status int, contentType strin
 		defer held.giveBack()
 	}
 	h := w.Header()
+	if ok {
+		t.endTurn() // the client may read slowly
+	}
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	rc := http.NewResponseController(w)

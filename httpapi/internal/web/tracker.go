@@ -17,6 +17,7 @@ type Tracker struct {
 	Request *http.Request // with its caller, as far as that is known
 	Tenant  string        // the caller's; empty: none, or not known
 	payer   string        // whose budget a large answer uses; empty: nobody's
+	turn    func()        // ends the turn in which the answer is made; nil: there is none
 	Allowed bool          // its caller may use the route
 	Came    time.Time     // when the request came
 	Begun   bool
@@ -45,6 +46,13 @@ func (t *Tracker) Write(p []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (t *Tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+func (t *Tracker) endTurn() {
+	if t.turn != nil {
+		t.turn()
+		t.turn = nil
+	}
+}
 
 // begin records when the answer began, and its status.
 func (t *Tracker) begin(status int) {

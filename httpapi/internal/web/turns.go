@@ -115,6 +115,26 @@ func (r *Request) ParseTurn() (done func(), err error) {
 	return r.Parses.Take(r.Context(), auth.CallerOf(r.Context()))
 }
 
+// AnswerIn waits for a turn in which the answer is made. The turn ends when the answer is encoded
+// and, if it is large, counts as one under way; else with the request.
+func (r *Request) AnswerIn(t *Turns) error {
+	done, err := t.Take(r.Context(), auth.CallerOf(r.Context()))
+	if err == nil {
+		r.Out.turn = done
+	}
+	return err
+}
+
+// LargeAnswer waits for a turn to make the answer to a GET, if it is made of so many bytes that
+// it may be large. An answer counts as one under way from when it is encoded: without turns, a
+// caller could have any number of large ones encoded at a time.
+func (r *Request) LargeAnswer(size int64) error {
+	if size <= pieceBytes {
+		return nil
+	}
+	return r.AnswerIn(r.Encodes)
+}
+
 // Waiting returns how many requests of a caller have a turn, or wait for it.
 func (t *Turns) Waiting(c auth.Caller) int {
 	t.mu.Lock()

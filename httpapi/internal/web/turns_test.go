@@ -2,8 +2,13 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,4 +103,80 @@ func TestALargeBodyWithoutALengthIsParsedInATurn(t *testing.T) {
 	require.Len(t, g.Parses.slots, 1)
 	done()
 	require.Empty(t, g.Parses.slots)
+}
+
+// atOnce counts what happens at a time.
+type atOnce struct{ now, most atomic.Int64 }
+
+func (n *atOnce) during(f func()) {
+	now := n.now.Add(1)
+	for most := n.most.Load(); now > most && !n.most.CompareAndSwap(most, now); most = n.most.Load() {
+	}
+	f()
+	n.now.Add(-1)
+}
+
+// largeValue takes a millisecond to encode.
+type largeValue struct{ encodes *atOnce }
+
+func (v largeValue) MarshalJSON() (raw []byte, err error) {
+	v.encodes.during(func() {
+		time.Sleep(time.Millisecond)
+		raw, err = json.Marshal(strings.Repeat("x", pieceBytes))
+	})
+	return raw, err
+}
+
+// slowReader takes a minute to take an answer.
+type slowReader struct {
+	http.ResponseWriter
+	writes *atOnce
+}
+
+func (c slowReader) Write(p []byte) (int, error) {
+	c.writes.during(func() { time.Sleep(time.Minute) })
+	return len(p), nil
+}
+
+// A caller's large answers are encoded one at a time, so that each counts before the next one is
+// there. Writing them takes no turn: a client may read slowly.
+func TestACallersLargeAnswersAreEncodedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const requests = 8
+		g := &Gate{WriteTimeout: time.Hour, Encodes: NewTurns(AtOnce, false), Answers: NewBudget(1<<20, 1<<20), Bodies: NewBudget(0, 0)}
+		ctx := auth.WithCaller(t.Context(), auth.Caller{Tenant: "evil"})
+		var encodes, writes atOnce
+		var all sync.WaitGroup
+		for range requests {
+			all.Go(func() {
+				out := &Tracker{ResponseWriter: slowReader{httptest.NewRecorder(), &writes}, payer: "evil"}
+				r := &Request{Request: httptest.NewRequestWithContext(ctx, "GET", "/", nil), Gate: g, Out: out, Held: Holding{of: g.Bodies}}
+				defer r.End()
+				if err := r.LargeAnswer(pieceBytes + 1); err != nil {
+					t.Error(err)
+					return
+				}
+				if err := r.OK(out, largeValue{&encodes}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, 1, encodes.most.Load())
+		require.EqualValues(t, requests, writes.most.Load())
+		require.Zero(t, g.Answers.Held())
+		require.Empty(t, g.Encodes.callers)
+	})
+}
+
+// A turn ends with its request, whether or not there was an answer.
+func TestATurnEndsWithItsRequest(t *testing.T) {
+	g := &Gate{Encodes: NewTurns(AtOnce, false), Bodies: NewBudget(1<<20, 1<<20)}
+	r := &Request{Request: httptest.NewRequest("GET", "/", nil), Gate: g, Out: new(Tracker), Held: Holding{of: g.Bodies}}
+	require.NoError(t, r.LargeAnswer(pieceBytes))
+	require.Empty(t, g.Encodes.slots, "a small one needs none")
+	require.NoError(t, r.LargeAnswer(pieceBytes+1))
+	require.Len(t, g.Encodes.slots, 1)
+	r.End()
+	require.Empty(t, g.Encodes.slots)
 }
