@@ -71,7 +71,7 @@ func (s *Server) trust(origins []string) error {
 			"Authorization", "Content-Type", api.HeaderLastEventID, api.HeaderResumeFrom, api.HeaderExistingMessage, api.HeaderAgent,
 			api.HeaderIdempotency, api.HeaderExpected, api.HeaderRequestID, "Traceparent",
 		},
-		ExposedHeaders: []string{api.HeaderSession, api.HeaderRequestID},
+		ExposedHeaders: []string{api.HeaderSession, api.HeaderRequestID, api.HeaderRetryAfter},
 		MaxAge:         int(preflightAge.Seconds()),
 	}
 	if s.opts.Protocols.DurableStreams {

@@ -111,7 +111,7 @@ func TestPagesOfConfiguredOrigins(t *testing.T) {
 	} {
 		require.NotEqual(t, 403, got.status)
 		require.Equal(t, app, got.header.Get("Access-Control-Allow-Origin"), got.body)
-		require.Equal(t, "X-Session-Id, X-Request-Id", got.header.Get("Access-Control-Expose-Headers"))
+		require.Equal(t, "X-Session-Id, X-Request-Id, Retry-After", got.header.Get("Access-Control-Expose-Headers"))
 	}
 	require.Equal(t, 200, a.get("/status?sessionId=n").status, "the page has appended")
 	a.get("/status?sessionId=s").failed(t, 404, api.CodeNotFound) // and erased

@@ -282,16 +282,16 @@ func (s *Server) fail(w *web.Tracker, r *http.Request, err error) {
 	s.logRefusal(r.Context(), w, status, err)
 	s.opts.Metrics.overLimit(s.opts.Quota.Label(w.Tenant), err)
 	if limited, ok := errors.AsType[*web.RateError](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(limited.After.Seconds())))))
+		w.Header().Set(api.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(limited.After.Seconds())))))
 	}
 	if spent, ok := errors.AsType[*quota.Exceeded](err); ok && spent.After > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.After.Seconds()))))
+		w.Header().Set(api.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(spent.After.Seconds()))))
 	}
 	switch body.Code {
 	case api.CodeReadOnly:
-		w.Header().Set("Retry-After", readOnlyRetry)
+		w.Header().Set(api.HeaderRetryAfter, readOnlyRetry)
 	case api.CodeBusy:
-		w.Header().Set("Retry-After", web.BusyRetry)
+		w.Header().Set(api.HeaderRetryAfter, web.BusyRetry)
 	}
 	if p := protocolOf(r.URL.Path); p != nil && p.failure != nil && s.spoken(r.URL.Path) {
 		s.gate.WriteJSON(w, status, p.failure(err, status, body))
