@@ -57,7 +57,7 @@ func (s *Routes) Run(w http.ResponseWriter, r *web.Request) error {
 			return err
 		}
 		defer live.Leave()
-		return s.send(ctx, w, r, s.reading(ctx, in.thread, run, live))
+		return s.send(ctx, w, r, s.reading(in.thread, run, live))
 	})
 }
 
@@ -102,7 +102,7 @@ func (s *Routes) Rejoin(w http.ResponseWriter, r *web.Request) error {
 		case !given && t.CurrentRun() == nil:
 			return r.Nothing(w)
 		case !given:
-			p := s.reading(ctx, r.Session, t.CurrentRun(), live)
+			p := s.reading(r.Session, t.CurrentRun(), live)
 			p.fresh = t
 			return s.send(ctx, w, r, p)
 		}
@@ -155,7 +155,7 @@ func (s *Routes) send(ctx context.Context, w http.ResponseWriter, r *web.Request
 	defer stop()
 	w.Header().Set(api.HeaderSession, p.session)
 	out := r.NewEventWriter(w)
-	out.Break = func() web.Event { return web.Event{Data: broken()} }
+	out.Break = p.cut
 	stream.Send(ctx, s.logger, r, p.session, out, events)
 	return nil
 }

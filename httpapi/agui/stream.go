@@ -39,9 +39,11 @@ type reading struct {
 	// fresh is the state that a new client begins with; nil: the client gets the events after
 	// after.
 	fresh *projector.Tree
+	// over: the client gets nothing more of the run, whether it ended or an error was sent.
+	over bool
 }
 
-func (s *Routes) reading(ctx context.Context, session string, run *projector.Run, live eventlog.Attachment) *reading {
+func (s *Routes) reading(session string, run *projector.Run, live eventlog.Attachment) *reading {
 	return &reading{log: s.log, states: s.states, logger: s.logger, session: session, run: run, live: live}
 }
 
@@ -53,7 +55,7 @@ func (s *Routes) rest(ctx context.Context, t *projector.Tree, after web.Position
 		if i+1 < len(t.Runs) && t.Runs[i+1].StartSequence < after.Sequence {
 			continue // a later run has the event
 		}
-		p := s.reading(ctx, t.SessionID, run, live)
+		p := s.reading(t.SessionID, run, live)
 		p.after = after
 		more, err := p.more(ctx, t.Head)
 		if err != nil {
@@ -144,6 +146,7 @@ func (p *reading) events(ctx context.Context, records iter.Seq2[eventlog.Record,
 				}
 			}
 			if f.end != nil {
+				p.over = true
 				return
 			}
 		}
@@ -177,7 +180,16 @@ func (p *reading) fail(ctx context.Context, err error, yield func(web.Event, err
 		return
 	}
 	p.logger.ErrorContext(ctx, "stream broke off", eventlog.LogSession, p.session, "error", err)
-	yield(web.Event{Data: broken()}, nil)
+	p.over = yield(web.Event{Data: broken()}, nil)
+}
+
+// cut returns the last event of a stream that the server ends: none if the client has the end of
+// the run.
+func (p *reading) cut() web.Event {
+	if p.over {
+		return web.Event{}
+	}
+	return web.Event{Data: broken()}
 }
 
 // broken is the last event of a stream that ends before its run does.
