@@ -1,6 +1,7 @@
 package projector
 
 import (
+	"iter"
 	"maps"
 	"slices"
 )
@@ -45,9 +46,25 @@ func (t *Tree) Depth(id string) int {
 	return n
 }
 
-// HasCall reports whether a call id is in use in the tree, or was before a rollback.
+// CallIDs yields the ids of calls that are in use in the tree, or were before a rollback.
+func (t *Tree) CallIDs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, s := range t.Sessions() {
+			if !s.callIDs(yield) {
+				return
+			}
+		}
+	}
+}
+
+// HasCall reports whether a call id is one of CallIDs.
 func (t *Tree) HasCall(id string) bool {
-	return slices.ContainsFunc(t.Sessions(), func(s *Session) bool { return s.hasCall(id) })
+	for has := range t.CallIDs() {
+		if has == id {
+			return true
+		}
+	}
+	return false
 }
 
 // OpenCall returns the call with the given id if it belongs to an open step,

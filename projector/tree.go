@@ -2,7 +2,6 @@ package projector
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -298,12 +297,27 @@ func (s *Session) RunNamed(name string) *Run {
 	return nil
 }
 
-// hasCall reports whether a call id is in use, or was before a rollback.
-func (s *Session) hasCall(id string) bool {
-	remote := func(c fact.RemoteCall) bool { return c.ID == id }
-	return slices.Contains(s.StruckCalls, id) || slices.ContainsFunc(s.RemoteCalls, remote) || slices.ContainsFunc(s.Messages, func(m Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p fact.TurnPart) bool { return p.ToolCall != nil && p.ToolCall.ID == id })
-	})
+// callIDs yields the ids of calls that are in use, or were before a rollback. It reports whether
+// the caller wants more.
+func (s *Session) callIDs(yield func(string) bool) bool {
+	for _, id := range s.StruckCalls {
+		if !yield(id) {
+			return false
+		}
+	}
+	for _, c := range s.RemoteCalls {
+		if !yield(c.ID) {
+			return false
+		}
+	}
+	for _, m := range s.Messages {
+		for _, p := range m.Parts {
+			if p.ToolCall != nil && !yield(p.ToolCall.ID) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Waits reports whether the session's stream has stopped and can continue: it was

@@ -420,7 +420,10 @@ func TestRefusals(t *testing.T) {
 		"messages[0].role": input("t", "r", object{"messages": []any{object{"id": "x", "role": "critic", "content": ""}}}),
 		"messages[0].id":   input("t", "r", object{"messages": []any{object{"role": "user", "content": "x"}}}),
 		"state":            input("t", "r", object{"messages": hello, "state": 5}),
-		"tools[0]":         input("t", "r", object{"messages": hello, "tools": []any{object{"name": "clock", "description": ""}}}),
+		"resume[1].interruptId": input("t", "r", object{"messages": hello, "resume": []any{
+			object{"interruptId": "x::y", "status": "cancelled"}, object{"interruptId": "x::y", "status": "resolved", "payload": true},
+		}}),
+		"tools[0]": input("t", "r", object{"messages": hello, "tools": []any{object{"name": "clock", "description": ""}}}),
 		"must be data": input("t", "r", object{"messages": []any{object{"id": "x", "role": "user", "content": []any{
 			object{"type": "image", "source": object{"type": "url", "value": "http://a.example"}},
 		}}}}),

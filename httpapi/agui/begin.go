@@ -221,6 +221,12 @@ func (in *input) answersTo(t *projector.Tree) (answers []engine.Submission, err 
 	for _, d := range in.resume {
 		decided[d.interrupt] = d
 	}
+	results := map[string]engine.Submission{}
+	for _, m := range in.messages {
+		if _, had := results[m.result.ToolCallID]; m.role == "tool" && !had {
+			results[m.result.ToolCallID] = m.result
+		}
+	}
 	var missing []string
 	for _, a := range t.AwaitedCalls() {
 		call, id := a.Call.ID, a.Call.Pending.ApprovalID
@@ -235,13 +241,9 @@ func (in *input) answersTo(t *projector.Tree) (answers []engine.Submission, err 
 			})
 			continue
 		}
-		for _, m := range in.messages {
-			if m.role == "tool" && m.result.ToolCallID == call {
-				sub := m.result
-				sub.SessionID = in.thread
-				answers = append(answers, sub)
-				break
-			}
+		if sub, ok := results[call]; ok {
+			sub.SessionID = in.thread
+			answers = append(answers, sub)
 		}
 	}
 	if len(missing) > 0 {
@@ -253,8 +255,17 @@ func (in *input) answersTo(t *projector.Tree) (answers []engine.Submission, err 
 // checkResume refuses decisions about calls that the session does not have. What was decided
 // before stays so.
 func (in *input) checkResume(t *projector.Tree) error {
+	if len(in.resume) == 0 {
+		return nil
+	}
+	calls := map[string]bool{}
+	if t != nil {
+		for id := range t.CallIDs() {
+			calls[id] = true
+		}
+	}
 	for _, d := range in.resume {
-		if _, call, _ := strings.Cut(d.interrupt, "::"); t == nil || !t.HasCall(call) {
+		if _, call, _ := strings.Cut(d.interrupt, "::"); !calls[call] {
 			return invalid("resume: there is no interrupt %q", d.interrupt)
 		}
 	}

@@ -72,11 +72,18 @@ func inputOf(o *web.Object) (in input, err error) {
 			return in, err
 		}
 	}
+	decided := map[string]bool{}
 	for i, d := range o.Objects("resume") {
 		d.DropNulls()
-		if err := in.decision(d, fmt.Sprintf("resume[%d]", i)); err != nil {
+		path := fmt.Sprintf("resume[%d]", i)
+		if err := in.decision(d, path); err != nil {
 			return in, err
 		}
+		id := in.resume[i].interrupt
+		if decided[id] {
+			return in, invalid("%s.interruptId: %q is given twice", path, id)
+		}
+		decided[id] = true
 	}
 	return in, *o.Err
 }
