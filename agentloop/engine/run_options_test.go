@@ -103,8 +103,14 @@ func TestMessagesOfAnotherConversation(t *testing.T) {
 	sessions := g.loop.Admin
 	require.NoError(t, sessions.Create(t.Context(), createRequest("s", past)))
 	require.ErrorIs(t, sessions.Create(t.Context(), createRequest("s", nil)), agentloop.ErrSessionExists)
-	require.NoError(t, sessions.AddMessages(t.Context(), "s", []agentloop.Input{{Content: "and now?"}}))
-	require.ErrorIs(t, sessions.AddMessages(t.Context(), "other", nil), eventlog.ErrSessionNotFound)
+	more := []agentloop.Input{{Content: "and now?", MessageID: "m"}}
+	for range 2 { // the second time it is a repetition
+		after, last, err := sessions.AddMessages(t.Context(), "s", more)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{5, 6}, []uint64{after, last})
+	}
+	_, _, err := sessions.AddMessages(t.Context(), "other", nil)
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	require.NoError(t, sessions.ReplaceMetadata(t.Context(), "s", map[string]string{"k": "v"}))
 	require.Empty(t, stateOf(t, g.log, "s").AgentType)
 

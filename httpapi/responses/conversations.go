@@ -1,9 +1,13 @@
 package responses
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
+	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/admin"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
@@ -15,12 +19,9 @@ const maxNewItems = 20
 // CreateConversation answers POST /v1/conversations. The session has no agent yet: its first
 // response names one.
 func (s *Routes) CreateConversation(w http.ResponseWriter, r *web.Request) error {
-	o := &web.Object{Err: new(error)}
-	if r.ContentLength != 0 { // clients send no body for a conversation without anything
-		var err error
-		if o, err = s.readBody(w, r); err != nil {
-			return err
-		}
+	o, name, err := s.readBody(w, r)
+	if err != nil {
+		return err
 	}
 	o.DropNulls()
 	metadata, err := metadataOf(o)
@@ -31,16 +32,20 @@ func (s *Routes) CreateConversation(w http.ResponseWriter, r *web.Request) error
 	if err != nil {
 		return err
 	}
-	session := s.newID()
+	session := name
+	if session == "" {
+		session = s.newID()
+	}
 	if err := r.AuthorizeAs(session, true); err != nil {
 		return err
 	}
 	ctx, cancel := r.Detached()
 	defer cancel()
 	caller := auth.CallerOf(ctx)
-	if err := s.loop.Admin.Create(ctx, admin.CreateRequest{
+	err = s.loop.Admin.Create(ctx, admin.CreateRequest{
 		SessionID: session, UserID: caller.User, Tenant: caller.Tenant, Metadata: metadata, Messages: in.messages,
-	}); err != nil {
+	})
+	if repeated := name != "" && errors.Is(err, agentloop.ErrSessionExists); err != nil && !repeated {
 		return err
 	}
 	t, err := s.states.Head(ctx, session)
@@ -48,6 +53,28 @@ func (s *Routes) CreateConversation(w http.ResponseWriter, r *web.Request) error
 		return err
 	}
 	return r.OK(w, conversationShown(t))
+}
+
+// readBody reads a request about conversations, which may have no body if it makes one. name names
+// what it does, see nameOf; empty: it has no idempotency key.
+func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (o *web.Object, name string, err error) {
+	key, err := web.IdempotencyKey(r.Header)
+	if err != nil {
+		return nil, "", err
+	}
+	var raw []byte
+	if o = (&web.Object{Err: new(error)}); r.ContentLength != 0 || r.Segment(3) != "" {
+		if raw, err = r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout); err != nil {
+			return nil, "", err
+		}
+		if o, err = r.Parse(raw); err != nil {
+			return nil, "", err
+		}
+	}
+	if key != "" { // the same body may be meant for several conversations
+		name = nameOf(auth.CallerOf(r.Context()), key, append([]byte("conversations/"+r.Segment(3)+"\n"), raw...))
+	}
+	return o, name, nil
 }
 
 // itemsOf reads the items that are to be added to a conversation. None of them answers a call
@@ -65,6 +92,18 @@ func itemsOf(o *web.Object) (input, error) {
 		return in, invalid("items", "at most 20 items can be added at once.")
 	}
 	return in, nil
+}
+
+// nameMessages gives the messages ids by which the session recognises them.
+func (in *input) nameMessages(name string) {
+	for i := range in.messages {
+		id := fmt.Sprintf("%s-%d", name, i)
+		if m := &in.messages[i]; m.Added != nil {
+			m.Added.MessageID = id
+		} else {
+			m.MessageID = id
+		}
+	}
 }
 
 func conversationShown(t *projector.Tree) object {
@@ -104,7 +143,7 @@ func (s *Routes) UpdateConversation(w http.ResponseWriter, r *web.Request) error
 	if err != nil {
 		return err
 	}
-	o, err := s.readBody(w, r)
+	o, _, err := s.readBody(w, r) // a repetition changes nothing
 	if err != nil {
 		return err
 	}
@@ -177,13 +216,14 @@ func (s *Routes) items(r *web.Request) ([]object, error) {
 	return items, nil
 }
 
-// AddItems answers POST /v1/conversations/{id}/items. No agent answers them.
+// AddItems answers POST /v1/conversations/{id}/items. No agent answers them. A request with an
+// idempotency key adds them once: their ids come from it.
 func (s *Routes) AddItems(w http.ResponseWriter, r *web.Request) error {
 	t, err := s.conversation(r)
 	if err != nil {
 		return err
 	}
-	o, err := s.readBody(w, r)
+	o, name, err := s.readBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -194,17 +234,17 @@ func (s *Routes) AddItems(w http.ResponseWriter, r *web.Request) error {
 	if len(in.messages) == 0 {
 		return &Problem{Status: 400, Message: "Missing required parameter: 'items'.", Param: "items", Code: "missing_required_parameter"}
 	}
+	if name != "" {
+		in.nameMessages(name)
+	}
 	ctx, cancel := r.Detached()
 	defer cancel()
-	if err := s.loop.Admin.AddMessages(ctx, t.SessionID, in.messages); err != nil {
-		return err
-	}
-	before := t.Head
-	if t, err = s.states.Head(ctx, t.SessionID); err != nil {
+	after, last, err := s.loop.Admin.AddMessages(ctx, t.SessionID, in.messages)
+	if err != nil {
 		return err
 	}
 	h := &historian{session: t.SessionID}
-	for rec, err := range s.log.Read(ctx, t.SessionID, before, t.Head) {
+	for rec, err := range s.log.Read(ctx, t.SessionID, after, last) {
 		if err != nil {
 			return err
 		}

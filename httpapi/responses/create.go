@@ -103,14 +103,6 @@ func (s *Routes) forget(r *web.Request, at place) {
 	}
 }
 
-func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (*web.Object, error) {
-	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
-	if err != nil {
-		return nil, err
-	}
-	return r.Parse(raw)
-}
-
 // placeOf returns the place of a run that has begun.
 func (s *Routes) placeOf(ctx context.Context, begun engine.Started) (place, error) {
 	t, err := s.states.Head(ctx, begun.SessionID)

@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// nameOf names what a request with an idempotency key does. The same caller, key and body have
-// the same name, so a repetition finds the run that it would begin; with another body the key is
+// nameOf names what a request with an idempotency key does. The same tenant, user, key and body have
+// the same name, whatever the token, so a repetition finds the run that it would begin; with another body the key is
 // another one.
 func nameOf(caller auth.Caller, key string, body []byte) string {
 	h := sha256.New()

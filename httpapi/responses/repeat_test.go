@@ -3,7 +3,10 @@ package responses_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"reflect"
+	"strings"
 	"sync"
 	"testing"
 
@@ -13,9 +16,18 @@ import (
 // keyed sends a request with an idempotency key.
 func (g *rig) keyed(key string, body object) (int, object) {
 	g.t.Helper()
-	raw, err := json.Marshal(body)
-	require.NoError(g.t, err)
-	req, err := http.NewRequestWithContext(g.t.Context(), "POST", g.url+"/v1/responses", bytes.NewReader(raw))
+	return g.keyedAt(key, "/responses", body)
+}
+
+func (g *rig) keyedAt(key, path string, body object) (int, object) {
+	g.t.Helper()
+	var raw []byte
+	if body != nil {
+		var err error
+		raw, err = json.Marshal(body)
+		require.NoError(g.t, err)
+	}
+	req, err := http.NewRequestWithContext(g.t.Context(), "POST", g.url+"/v1"+path, bytes.NewReader(raw))
 	require.NoError(g.t, err)
 	req.Header.Set("Idempotency-Key", key)
 	answer, err := http.DefaultClient.Do(req)
@@ -122,6 +134,87 @@ func TestEqualRequestsAtOnceBeginOneResponseInAFork(t *testing.T) {
 			require.Equal(t, first, g.get("/responses/"+first["id"].(string)), name)
 		}
 	}
+}
+
+// A conversation that is made with an idempotency key is made once, with its items, whatever
+// happened to it meanwhile.
+func TestARepeatedRequestMakesOneConversation(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	for _, body := range []object{nil, {"items": []any{object{"role": "user", "content": "first"}}, "metadata": object{"k": "v"}}} {
+		status, made := g.keyedAt("k", "/conversations", body)
+		require.Equal(t, 200, status, "%v", made)
+		sessions := g.sessions()
+		status, again := g.keyedAt("k", "/conversations", body)
+		require.Equal(t, 200, status, "%v", again)
+		require.Equal(t, made, again)
+		require.Equal(t, sessions, g.sessions())
+		require.Len(t, g.get("/conversations/" + made["id"].(string) + "/items")["data"], len(asList(body["items"])))
+		_, other := g.keyedAt("l", "/conversations", body)
+		require.NotEqual(t, made["id"], other["id"])
+	}
+	status, _ := g.keyedAt("\t", "/conversations", nil)
+	require.Equal(t, 400, status)
+}
+
+// Items that are added with an idempotency key are added once, and the answer to a repetition
+// is the same, though others have come meanwhile. It names the request's own items only.
+func TestARepeatedRequestAddsItemsOnce(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	_, conversation := g.send("POST", "/conversations", nil)
+	path := "/conversations/" + conversation["id"].(string) + "/items"
+	body := object{"items": []any{
+		object{"role": "user", "content": "one"}, object{"role": "assistant", "content": "two"}, object{"role": "system", "content": "three"},
+	}}
+	status, added := g.keyedAt("k", path, body)
+	require.Equal(t, 200, status, "%v", added)
+	require.Len(t, added["data"], 3)
+	g.send("POST", path, object{"items": []any{object{"role": "user", "content": "between"}}})
+	var sent sync.WaitGroup
+	for range 5 {
+		sent.Go(func() {
+			if _, again := g.keyedAt("k", path, body); !reflect.DeepEqual(added, again) {
+				t.Errorf("%v", again)
+			}
+		})
+	}
+	sent.Wait()
+	require.Len(t, g.get(path)["data"], 4)
+
+	g.create(object{"input": "call ask", "conversation": conversation["id"]}) // it waits for the client
+	_, again := g.keyedAt("k", path, body)
+	require.Equal(t, added, again)
+	g.refused(409, "POST", path, body)
+
+	_, other := g.send("POST", "/conversations", nil)
+	path = "/conversations/" + other["id"].(string) + "/items"
+	status, further := g.keyedAt("k", path, body)
+	require.Equal(t, 200, status, "%v", further)
+	require.NotEqual(t, added["first_id"], further["first_id"], "it is about another conversation")
+	_, twice := g.keyedAt("l", path, body)
+	require.NotEqual(t, further["first_id"], twice["first_id"])
+	require.Len(t, g.get(path)["data"], 6)
+}
+
+// Requests that add items at the same time each receive their own.
+func TestItemsAddedAtOnce(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	_, conversation := g.send("POST", "/conversations", nil)
+	path := "/conversations/" + conversation["id"].(string) + "/items"
+	var sent sync.WaitGroup
+	for i := range 16 {
+		sent.Go(func() {
+			text := fmt.Sprint("message ", i)
+			_, added := g.send("POST", path, object{"items": []any{object{"role": "user", "content": text}}})
+			if list := asList(added["data"]); len(list) != 1 || !strings.Contains(fmt.Sprint(list[0]), text+" ") {
+				t.Errorf("%s: %v", text, added)
+			}
+		})
+	}
+	sent.Wait()
+	require.Len(t, g.get(path + "?limit=100")["data"], 16)
 }
 
 func (g *rig) sessions() (n int) {

@@ -28,7 +28,7 @@ func (a *Admin) Create(ctx context.Context, req CreateRequest) error {
 	if err := request.CheckInputs(req.Messages); err != nil {
 		return err
 	}
-	return a.change(ctx, req.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
+	_, err := a.change(ctx, req.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
 		if t != nil {
 			return nil, agentloop.ErrSessionExists
 		}
@@ -38,21 +38,27 @@ func (a *Admin) Create(ctx context.Context, req CreateRequest) error {
 		}}
 		return append([]record.Draft{created}, a.requests.Clock.Messages(req.SessionID, "", req.Messages)...), nil
 	})
+	return err
 }
 
 // AddMessages appends messages to the conversation of a session that does not run. No agent
-// answers them: the next run's does.
+// answers them: the next run's does. Their records are those after after, up to last. If the
+// session has one of them already, by its id, the request is a repetition: nothing is appended.
 //
 // Errors: eventlog.ErrSessionNotFound, ErrAlreadyRunning, ErrUseResume if the last turn waits
 // or was interrupted, *eventlog.ValidationError, *quota.Exceeded, and the log's errors.
-func (a *Admin) AddMessages(ctx context.Context, session string, messages []agentloop.Input) error {
+func (a *Admin) AddMessages(ctx context.Context, session string, messages []agentloop.Input) (after, last uint64, err error) {
 	if err := request.CheckInputs(messages); err != nil {
-		return err
+		return 0, 0, err
 	}
-	return a.store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
-		switch {
-		case t == nil:
+	known := false
+	t, err := a.store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
+		}
+		switch after, last, known = placeOf(t, messages); {
+		case known:
+			return nil, nil
 		case t.Running():
 			return nil, agentloop.ErrAlreadyRunning
 		case t.Turn != nil:
@@ -60,24 +66,50 @@ func (a *Admin) AddMessages(ctx context.Context, session string, messages []agen
 		}
 		return a.requests.Clock.Messages(session, "", messages), nil
 	})
+	if err != nil || known {
+		return after, last, err
+	}
+	return t.Head - uint64(len(messages)), t.Head, nil
+}
+
+// placeOf returns where a session has messages, which were appended together; false if it has none of
+// them.
+func placeOf(t *projector.Tree, messages []agentloop.Input) (after, last uint64, known bool) {
+	ids := map[string]bool{}
+	for _, m := range messages {
+		if m.Added != nil {
+			m.MessageID = m.Added.MessageID
+		}
+		ids[m.MessageID] = m.MessageID != ""
+	}
+	for _, m := range t.Messages {
+		if !ids[m.MessageID] {
+			continue
+		}
+		if last = m.Sequence; !known {
+			after, known = m.Sequence-1, true
+		}
+	}
+	return after, last, known
 }
 
 // ReplaceMetadata gives a session other metadata. Errors: eventlog.ErrSessionNotFound,
 // *quota.Exceeded, and the log's errors.
 func (a *Admin) ReplaceMetadata(ctx context.Context, session string, metadata map[string]string) error {
-	return a.store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	_, err := a.store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
 		return []record.Draft{{Fact: &fact.MetadataReplaced{Metadata: metadata, Base: a.requests.Clock.FactBase(session)}}}, nil
 	})
+	return err
 }
 
 // DeleteRun hides a run of a session from clients that name it; what it has said stays in the
 // conversation. A run that is hidden already stays so. Errors: eventlog.ErrSessionNotFound,
 // ErrNothingToResume if the session has no such run, and the log's errors.
 func (a *Admin) DeleteRun(ctx context.Context, session, run string) error {
-	return a.change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	_, err := a.change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
@@ -89,23 +121,24 @@ func (a *Admin) DeleteRun(ctx context.Context, session, run string) error {
 		}
 		return []record.Draft{{Run: run, Fact: &fact.RunDeleted{RunID: run, Base: a.requests.Clock.FactBase(session)}}}, nil
 	})
+	return err
 }
 
 // change appends records that give a session no work. Those that begin one need the leave of its
-// tenant's limits; others pass.
-func (a *Admin) change(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) error {
+// tenant's limits; others pass. It returns the state after that.
+func (a *Admin) change(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) (*projector.Tree, error) {
 	return a.admitted(ctx, session, propose, (*admission.Admission).Admit)
 }
 
 // store is change for what a client stores in a session that exists: all of it counts.
-func (a *Admin) store(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) error {
+func (a *Admin) store(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) (*projector.Tree, error) {
 	return a.admitted(ctx, session, propose, (*admission.Admission).AdmitStored)
 }
 
 func (a *Admin) admitted(
 	ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error),
 	admit func(*admission.Admission, context.Context, string, *projector.Tree, []record.Draft) error,
-) error {
+) (*projector.Tree, error) {
 	charged := admission.Admission{Quota: a.requests.Quota}
 	t, err := a.requests.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		facts, err := propose(t)
@@ -115,5 +148,5 @@ func (a *Admin) admitted(
 		return facts, err
 	})
 	charged.Done(t)
-	return err
+	return t, err
 }
