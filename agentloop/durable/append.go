@@ -71,7 +71,7 @@ func (s *Streams) Append(ctx context.Context, id string, by Owner, a Append) (do
 		}
 		record := a.record(d.Position)
 		record.Base = s.base(ctx, id)
-		entries, err := s.facts(ctx, id, record)
+		entries, err := s.facts(id, record)
 		if record.Size() == 0 { // to close a stream must not be refused
 			return entries, nil, err
 		}

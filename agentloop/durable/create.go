@@ -118,7 +118,7 @@ func (s *Streams) begin(ctx context.Context, id string, by Owner, c Create, sour
 	if first.Size() > 0 || first.Closes {
 		facts = append(facts, first)
 	}
-	return s.facts(ctx, id, facts...)
+	return s.facts(id, facts...)
 }
 
 // matches returns nil if a stream that exists is as it is to be created.

@@ -52,7 +52,7 @@ func (s *Streams) remove(ctx context.Context, id string, may func(*projector.Tre
 		case d.Deleted:
 			return nil, nil, nil
 		}
-		entries, err := s.facts(ctx, id, &fact.DurableChanged{Deleted: true, Base: s.base(ctx, id)})
+		entries, err := s.facts(id, &fact.DurableChanged{Deleted: true, Base: s.base(ctx, id)})
 		return entries, nil, err
 	})
 	if err != nil {

@@ -63,7 +63,7 @@ func (s *Streams) announce(ctx context.Context, id string, by Owner, c *Create) 
 			return nil, nil, ErrTooManyForks
 		}
 		c.inherit(t.Durable)
-		entries, err := s.facts(ctx, c.Fork.Source, &fact.DurableChanged{
+		entries, err := s.facts(c.Fork.Source, &fact.DurableChanged{
 			Fork: &fact.DurableFork{Stream: id, Ref: from.Ref}, Base: s.base(ctx, c.Fork.Source),
 		})
 		return entries, &quota.Want{}, err
@@ -122,7 +122,7 @@ func (s *Streams) unannounce(ctx context.Context, from *fact.DurableSource) {
 		if _, known := t.Durable.Forks[from.Ref]; !known {
 			return nil, nil, nil
 		}
-		entries, err := s.facts(ctx, from.Stream, &fact.DurableChanged{
+		entries, err := s.facts(from.Stream, &fact.DurableChanged{
 			Fork: &fact.DurableFork{Stream: t.Durable.Forks[from.Ref].Stream, Ref: from.Ref, Gone: true}, Base: s.base(ctx, from.Stream),
 		})
 		return entries, nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/cache"
 	"github.com/helixd/helixd/projector/durable"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -24,11 +25,25 @@ type Streams struct {
 	quota  *quota.Quota // nil: tenants have no limits
 	turns  *turns.Turns
 	now    func() time.Time
+	// uses are the last recorded uses of streams, in ms since the epoch. The readers that follow a
+	// stream have its state as it was when they came: without uses, each of them would load it
+	// to find that another one has renewed it.
+	uses *cache.Cache[string, int64]
 }
+
+// Bounds of Streams.uses.
+const (
+	maxUses  = 10_000
+	useBytes = 256 // of one, about
+	useIdle  = 5 * time.Minute
+)
 
 // New returns the streams of a log.
 func New(log eventlog.Log, states *snapshot.Store, q *quota.Quota) *Streams {
-	return &Streams{log: log, states: states, quota: q, turns: turns.New(), now: time.Now}
+	return &Streams{
+		log: log, states: states, quota: q, turns: turns.New(), now: time.Now,
+		uses: cache.New[string, int64](maxUses, maxUses*useBytes, useIdle),
+	}
 }
 
 // Owner is the caller of a request.
@@ -81,22 +96,29 @@ func (s *Streams) expired(d *durable.Stream) bool {
 	return at != 0 && at <= s.now().UnixMilli()
 }
 
-// Use records that a reader uses a stream, if its TTL needs that. Errors: those of the log.
+// Use records that a reader uses a stream, if its TTL needs that. d may be an earlier state.
+// Errors: ErrNotFound; ErrGone; those of the log.
 func (s *Streams) Use(ctx context.Context, id string, d *durable.Stream) error {
-	due := func(d *durable.Stream) bool {
-		return d.TTL != nil && s.now().UnixMilli()-d.UsedAt > d.Renewal().Milliseconds()
+	due := func(usedAt int64) bool {
+		return d.TTL != nil && s.now().UnixMilli()-usedAt > d.Renewal().Milliseconds()
 	}
-	if !due(d) {
+	if !due(d.UsedAt) {
 		return nil
 	}
-	_, err := s.update(ctx, id, func(t *projector.Tree) ([]eventlog.Entry, *quota.Want, error) {
-		if err := s.there(t); err != nil || !due(t.Durable) {
-			return nil, nil, err
+	return s.uses.Use(ctx, id, func(usedAt *int64) (int, error) {
+		if !due(*usedAt) {
+			return useBytes, nil
 		}
-		entries, err := s.facts(ctx, id, &fact.DurableChanged{Base: s.base(ctx, id)})
-		return entries, nil, err
+		after, err := s.update(ctx, id, func(t *projector.Tree) ([]eventlog.Entry, *quota.Want, error) {
+			if err := s.there(t); err != nil || !due(t.Durable.UsedAt) {
+				return nil, nil, err
+			}
+			entries, err := s.facts(id, &fact.DurableChanged{Base: s.base(ctx, id)})
+			return entries, nil, err
+		})
+		*usedAt = after.UsedAt
+		return useBytes, err
 	})
-	return err
 }
 
 // base returns what all facts have.
@@ -104,7 +126,7 @@ func (s *Streams) base(ctx context.Context, id string) fact.Base {
 	return fact.Base{SessionID: id, Timestamp: s.now().UnixMilli(), By: fact.ActorOf(ctx)}
 }
 
-func (s *Streams) facts(_ context.Context, id string, facts ...fact.Fact) ([]eventlog.Entry, error) {
+func (s *Streams) facts(id string, facts ...fact.Fact) ([]eventlog.Entry, error) {
 	entries := make([]eventlog.Entry, len(facts))
 	for i, f := range facts {
 		var err error
