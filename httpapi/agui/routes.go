@@ -96,7 +96,7 @@ func (s *Routes) Rejoin(w http.ResponseWriter, r *web.Request) error {
 		case after.Sequence > t.Head:
 			return eventlog.CursorError(ctx, s.log, r.Session, after.Sequence)
 		case !given && t.CurrentRun() == nil && len(t.Messages) > 0:
-			w.Header().Set(api.HeaderSession, r.Session)
+			web.NameSession(w.Header(), r.Session)
 			stream.Send(ctx, s.logger, r, r.Session, r.NewEventWriter(w), standing(t))
 			return nil
 		case !given && t.CurrentRun() == nil:
@@ -153,7 +153,7 @@ func (s *Routes) send(ctx context.Context, w http.ResponseWriter, r *web.Request
 		return err
 	}
 	defer stop()
-	w.Header().Set(api.HeaderSession, p.session)
+	web.NameSession(w.Header(), p.session)
 	out := r.NewEventWriter(w)
 	out.Break = p.cut
 	stream.Send(ctx, s.logger, r, p.session, out, events)

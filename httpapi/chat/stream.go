@@ -10,7 +10,6 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
-	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/stream"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
@@ -91,7 +90,7 @@ func (s *Routes) streamReply(ctx context.Context, w http.ResponseWriter, r *web.
 		return err
 	}
 	defer stop()
-	w.Header().Set(api.HeaderSession, headerValue(session))
+	web.NameSession(w.Header(), session)
 	if !c.textParts {
 		w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
 	}
@@ -258,16 +257,6 @@ func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, 
 			}
 		}
 	}
-}
-
-// headerValue returns an id if it can be a header's value, else "".
-func headerValue(id string) string {
-	for _, b := range []byte(id) {
-		if b < ' ' || b > '~' {
-			return ""
-		}
-	}
-	return id
 }
 
 // metadata returns the messageMetadata of a part.

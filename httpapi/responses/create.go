@@ -85,7 +85,7 @@ func (s *Routes) answer(w http.ResponseWriter, r *web.Request, at place, p param
 	if err != nil {
 		return err
 	}
-	w.Header().Set(api.HeaderSession, at.session)
+	web.NameSession(w.Header(), at.session)
 	return r.OK(w, f.response())
 }
 

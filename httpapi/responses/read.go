@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/stream"
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
@@ -70,7 +69,7 @@ func (s *Routes) stream(w http.ResponseWriter, r *web.Request, p place, after in
 			return err
 		}
 		defer stop()
-		w.Header().Set(api.HeaderSession, p.session)
+		web.NameSession(w.Header(), p.session)
 		out, sent := r.NewEventWriter(w), &progress{last: after}
 		// The SDKs take a stream that just ends for a whole one.
 		out.Break = func() web.Event {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // OK answers with v.
@@ -37,10 +38,10 @@ func (g *Gate) RespondBytes(w http.ResponseWriter, status int, contentType strin
 		}
 		defer held.giveBack()
 	}
-	h := w.Header()
 	if ok {
 		t.endTurn() // the client may read slowly
 	}
+	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	rc := http.NewResponseController(w)
@@ -48,6 +49,14 @@ func (g *Gate) RespondBytes(w http.ResponseWriter, status int, contentType strin
 	w.WriteHeader(status)
 	_ = g.WriteAll(w, rc, body) // a client that has left is no error
 	return nil
+}
+
+// NameSession sets the header that names the session of an answer, if its id can be a header's
+// value: clients would read other characters than ASCII's differently.
+func NameSession(h http.Header, id string) {
+	if !strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c > '~' }) {
+		h.Set(api.HeaderSession, id)
+	}
 }
 
 // HasTag reports whether the headers If-None-Match list a tag: the client has what it names.

@@ -41,3 +41,12 @@ func TestALargeAnswerHasALastMoment(t *testing.T) {
 		require.NoError(t, g.WriteAll(w, http.NewResponseController(w), make([]byte, pieceBytes)))
 	})
 }
+
+// An id that no header can hold is left out, and nothing is sent in its place.
+func TestNameSession(t *testing.T) {
+	for id, named := range map[string]bool{"s/1": true, "a b~": true, "größe": false, "tab\tid": false, "日": false} {
+		h := http.Header{}
+		NameSession(h, id)
+		require.Equal(t, named, h.Values(api.HeaderSession) != nil, id)
+	}
+}
