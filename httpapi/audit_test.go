@@ -142,6 +142,7 @@ func TestCallersAreLogged(t *testing.T) {
 	a.post("/sessions/gone/import", strings.ReplaceAll(records, `"kept"`, `"gone"`), bearer("plain")...)
 	a.get("/backup", bearer("plain")...)
 	a.get("/backup", bearer("bob")...).failed(t, 403, api.CodeUnauthorized)
+	a.get("/backup?rate=fast", bearer("plain")...).failed(t, 400, api.CodeInvalidRequest)
 	a.get("/sessions?userId=ann", bearer("bob")...).failed(t, 403, api.CodeUserMismatch)
 	a.get("/sessions", bearer("no-such-token")...).failed(t, 401, api.CodeUnauthorized)
 	logged := a.logs.String()
@@ -156,6 +157,7 @@ func TestCallersAreLogged(t *testing.T) {
 	} {
 		require.Contains(t, logged, want)
 	}
+	require.Equal(t, 1, strings.Count(logged, "backup begun"), "none begins with a wrong rate")
 	require.NotContains(t, logged, "no-such-token")
 	require.NotContains(t, logged, "classified")
 }

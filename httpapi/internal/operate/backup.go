@@ -23,11 +23,11 @@ func (s *Routes) Backup(w http.ResponseWriter, r *web.Request) error {
 	if !ok {
 		return ErrNoBackup
 	}
-	r.Audit("backup begun")
 	rate := r.Query.Integer("rate", 0, backup.MinRate, math.MaxInt)
 	if *r.Query.Err != nil {
 		return *r.Query.Err
 	}
+	r.Audit("backup begun")
 	out := &pieces{r: r, w: w, rc: http.NewResponseController(w)}
 	if r.Method == http.MethodHead {
 		out.begin()
