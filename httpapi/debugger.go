@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"path"
 
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/debugger"
@@ -26,7 +25,7 @@ func (s *Server) debugger(w http.ResponseWriter, r *web.Request) error {
 
 // debuggerFile answers GET /debugger/{file}. Like the page, it is for everybody.
 func (s *Server) debuggerFile(w http.ResponseWriter, r *web.Request) error {
-	f, ok := debugger.Asset(path.Base(r.URL.Path))
+	f, ok := debugger.Asset(r.Name)
 	if !ok {
 		return errNoRoute
 	}

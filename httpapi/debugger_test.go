@@ -92,6 +92,9 @@ func TestDebuggerIsKept(t *testing.T) {
 		}
 		require.Equal(t, 200, a.request("GET", target, "", "If-None-Match", `"x"`).status)
 	}
+	for _, other := range []string{"/debugger/x%2Fapp.js", "/debugger/index.html", "/debugger/none.js"} {
+		require.Equal(t, 404, a.get(other).status, other)
+	}
 }
 
 // TestDebuggerAsksForAToken: who is not known gets the page and nothing else,
