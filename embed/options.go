@@ -98,8 +98,6 @@ type Options struct {
 	removeAsk time.Duration // 0: the default
 }
 
-// groupSync reports whether callers have to wait for the disk themselves, if the options
-// require that anyone does.
 // How many messages a server takes in one atomic batch. Each batch costs a single
 // server some milliseconds, so it takes large ones; the limit of clusters is nats-server's own.
 const (
@@ -107,6 +105,8 @@ const (
 	clusterMaxBatch = 1000
 )
 
+// groupSync reports whether callers have to wait for the disk themselves, if the options
+// require that anyone does.
 func (o Options) groupSync() bool { return o.GroupSync && o.Cluster == nil && o.ungrouped() == "" }
 
 // ungrouped is why one server that syncs each message can't leave that to its callers;

@@ -75,7 +75,7 @@ func (s *Routes) session(r *web.Request, session string, missing *Problem) (*pro
 		return nil, err
 	}
 	t, err := s.states.Head(r.Context(), session)
-	if errors.Is(err, eventlog.ErrSessionNotFound) || errors.Is(err, eventlog.ErrErasing) {
+	if errors.Is(err, eventlog.ErrSessionNotFound) { // it was erased since it was authorized
 		return nil, missing
 	}
 	return t, err

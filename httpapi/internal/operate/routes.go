@@ -37,7 +37,7 @@ type Routes struct {
 	PublicReady bool
 	// Degraded returns what is not well, without asking anybody; nil: not known.
 	Degraded func() []api.Degradation
-	// Grant and revoking make and end the rights of NATS clients; nil: see httpapi.Options.
+	// Grant and Revoke make and end the rights of NATS clients; nil: see httpapi.Options.
 	Grant  func(ctx context.Context, session string, ttl time.Duration) (api.Subscription, error)
 	Revoke func(ctx context.Context, session string) error
 	// Reread reads the configuration again; nil: there is none.

@@ -78,6 +78,10 @@ func (a *admission) sweep() {
 func (a *admission) stream(r *http.Request) (done func(), err error) {
 	c := auth.CallerOf(r.Context())
 	caller, tenant := "caller "+callerName(c, r), "tenant "+c.Tenant
+	keys := []string{caller}
+	if c.Tenant != "" {
+		keys = append(keys, tenant)
+	}
 	ofTenant := a.quota.Of(c.Tenant).Streams
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,12 +91,13 @@ func (a *admission) stream(r *http.Request) (done func(), err error) {
 	case ofTenant > 0 && a.open[tenant] >= ofTenant:
 		return nil, &quota.Exceeded{Limit: quota.Streams, Most: float64(ofTenant)}
 	}
-	a.open[caller]++
-	a.open[tenant]++
+	for _, key := range keys {
+		a.open[key]++
+	}
 	return sync.OnceFunc(func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		for _, key := range []string{caller, tenant} {
+		for _, key := range keys {
 			if a.open[key]--; a.open[key] == 0 {
 				delete(a.open, key)
 			}
