@@ -24,7 +24,7 @@ type Annotation struct {
 	Type  string          `json:"type,omitempty"`
 	Chunk json.RawMessage `json:"chunk,omitempty"`
 	// EventID is the id in a custom event's data: a later event of the same name and id
-	// replaces it.
+	// replaces it where annotations are shown, see [Session.Shown].
 	EventID string `json:"eventId,omitempty"`
 
 	// Run and Call are the record's labels.
@@ -76,9 +76,6 @@ func (s *Session) annotate(r eventlog.Record, c eventlog.Chunk) {
 		if a.EventID, transient = EventMarks(c.EventName, c.Data); transient {
 			return
 		}
-		if s.Turn != nil && a.EventID != "" && s.replaced(a, c.EventName) {
-			return
-		}
 	case *eventlog.Output, *eventlog.SubAgentStart, *eventlog.SubAgentEnd, *eventlog.RunInterrupted:
 	default:
 		return
@@ -90,24 +87,45 @@ func (s *Session) annotate(r eventlog.Record, c eventlog.Chunk) {
 	s.keep(a)
 }
 
-// replaced replaces an earlier custom event of the same message with one of the open
-// turn.
-func (s *Session) replaced(a Annotation, name string) bool {
-	first := s.messageBegins()
-	for i := range s.Asides {
-		b := &s.Asides[i]
-		if b.EventID != a.EventID || b.Turn != s.Turn.Number || b.After < first {
-			continue
-		}
-		var chunk struct {
-			EventName string `json:"eventName"`
-		}
-		if json.Unmarshal(b.Chunk, &chunk) == nil && chunk.EventName == name {
-			b.Chunk = a.Chunk
-			return true
-		}
+// Shown returns the annotations as clients see them. Of the custom events of a message
+// that have the same name and id, it has the place of the first and the data of the last.
+// The session keeps all of them, since a truncation can hide the later ones again.
+func (s *Session) Shown() []Annotation {
+	type event struct {
+		turn, begins int // the assistant's message
+		name, id     string
 	}
-	return false
+	begins, next := -1, 0 // the user's message that the assistant's answers
+	places := map[event]int{}
+	shown := make([]Annotation, 0, len(s.Asides))
+	for _, a := range s.Asides {
+		for ; next <= a.After && next < len(s.Messages); next++ {
+			if m := &s.Messages[next]; m.Role == RoleUser && !m.Hidden() {
+				begins = next
+			}
+		}
+		if a.EventID != "" {
+			of := event{a.Turn, begins, eventName(a.Chunk), a.EventID}
+			if i, known := places[of]; known {
+				shown[i].Chunk = a.Chunk
+				continue
+			}
+			places[of] = len(shown)
+		}
+		shown = append(shown, a)
+	}
+	return shown
+}
+
+// eventName returns the name in a custom event's payload.
+func eventName(payload json.RawMessage) string {
+	var chunk struct {
+		EventName string `json:"eventName"`
+	}
+	if json.Unmarshal(payload, &chunk) != nil { // the state is damaged
+		return ""
+	}
+	return chunk.EventName
 }
 
 func (s *Session) keep(a Annotation) {
@@ -139,18 +157,7 @@ func (s *Session) keepPartial(seq uint64) {
 	for at > 0 && s.Asides[at-1].Sequence > s.Turn.Step.Streamed.From && s.Asides[at-1].After == a.After {
 		at-- // it was streamed before that
 	}
-	s.Asides = slices.Insert(s.Asides, at, a)
-}
-
-// messageBegins returns the index of the user's message that the assistant's last message
-// answers, or -1.
-func (s *Session) messageBegins() int {
-	for i := len(s.Messages) - 1; i >= 0; i-- {
-		if m := &s.Messages[i]; m.Role == RoleUser && !m.Hidden() {
-			return i
-		}
-	}
-	return -1
+	s.Asides = slices.Insert(slices.Clip(s.Asides), at, a) // in a new list: clones share the old one
 }
 
 // asks records in the root that a call of one of its sub-agents waits for the user.
@@ -168,9 +175,12 @@ func (t *Tree) asks(r eventlog.Record, f *fact.CallSuspended) {
 
 // truncateAnnotations removes the annotations that a range truncates.
 func (s *Session) truncateAnnotations(g eventlog.Range) {
-	s.Asides = slices.DeleteFunc(s.Asides, func(a Annotation) bool {
+	covered := func(a Annotation) bool {
 		return a.Type != "" && g.Covers(eventlog.Record{Sequence: a.Sequence, Entry: eventlog.Entry{Envelope: eventlog.Envelope{
 			Kind: eventlog.KindChunk, Type: a.Type, Agent: s.SessionID, Run: a.Run, Call: a.Call,
 		}}})
-	})
+	}
+	if slices.ContainsFunc(s.Asides, covered) {
+		s.Asides = slices.DeleteFunc(slices.Clone(s.Asides), covered) // in a new list: clones share the old one
+	}
 }

@@ -29,8 +29,8 @@ func (t *Tree) Clone() *Tree {
 func (s *Session) clone() Session {
 	c := *s
 	c.Messages, c.Checkpoints, c.StruckCalls = slices.Clip(s.Messages), slices.Clip(s.Checkpoints), slices.Clip(s.StruckCalls)
-	c.RemoteCalls = slices.Clone(s.RemoteCalls)
-	c.Runs, c.Asides = slices.Clone(s.Runs), slices.Clone(s.Asides)
+	c.Asides = slices.Clip(s.Asides)
+	c.Runs, c.RemoteCalls = slices.Clone(s.Runs), slices.Clone(s.RemoteCalls)
 	c.Usage.Runs, c.SubAgentTurns = maps.Clone(s.Usage.Runs), maps.Clone(s.SubAgentTurns)
 	c.Stopped = copyOf(s.Stopped)
 	if c.Turn = copyOf(s.Turn); c.Turn != nil {

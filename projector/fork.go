@@ -82,6 +82,7 @@ func (s *Session) fork(rename func(string) string) {
 	for i := range s.Messages {
 		s.Messages[i].Sequence = 0
 	}
+	s.Asides = s.Shown() // nothing goes back to before the fork's first record
 	for i := range s.Asides {
 		s.Asides[i].Sequence, s.Asides[i].Session = 0, rename(s.Asides[i].Session)
 	}

@@ -211,7 +211,7 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 				Parts: []fact.TurnPart{{Text: text()}, {ToolCall: &fact.ToolCall{ID: call, Name: "t", Arguments: json.RawMessage(`{}`)}}},
 			}))
 		case 7:
-			entries = append(entries, chunk(&eventlog.CustomEvent{EventName: "e", Data: json.RawMessage(`1`), Base: b}, call))
+			entries = append(entries, chunk(&eventlog.CustomEvent{EventName: "e", Data: eventData(rnd), Base: b}, call))
 		case 8:
 			entries = append(entries, factOf(agent, &fact.ToolResult{
 				RunID: "r", StepID: step, ToolCallID: call, ToolName: "t", Result: json.RawMessage(`{"x":1.0}`), Base: factBase(agent),
@@ -263,6 +263,14 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 		}
 	}
 	return numbered(entries...)
+}
+
+// eventData is the data of a custom event, mostly of one that replaces another.
+func eventData(rnd *rand.Rand) json.RawMessage {
+	if rnd.IntN(4) == 0 {
+		return json.RawMessage(`1`)
+	}
+	return json.RawMessage(fmt.Sprintf(`{"id":"e%d","n":%d}`, rnd.IntN(2), rnd.IntN(1000)))
 }
 
 func TestAPatchCantBlowUpTheState(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // Version is the version of the fold. A state that another version folded is not
 // continued.
-const Version = 16
+const Version = 17
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.

@@ -62,12 +62,11 @@ const perAppend = int(unsafe.Sizeof(projector.KeyedAppend{})) + 96
 // measure sets own.
 func (a *keyframe) measure() {
 	const (
-		perSession    = 1 << 10
-		perRun        = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
-		perAnnotation = int(unsafe.Sizeof(projector.Annotation{}))
+		perSession = 1 << 10
+		perRun     = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
 	)
 	a.own = perAppend * len(a.state.Appends.Open)
-	a.sessions(func(s *projector.Session) { a.own += perSession + perRun*len(s.Runs) + perAnnotation*len(s.Asides) })
+	a.sessions(func(s *projector.Session) { a.own += perSession + perRun*len(s.Runs) })
 }
 
 // keyframes are the keyframes of a session.
@@ -172,17 +171,14 @@ func (a *keyframes) size() int {
 
 // listSize is about how many bytes the keyframes take together.
 func (a *keyframes) listSize() int {
-	const perMessage = int(unsafe.Sizeof(projector.Message{}))
 	size := 0
-	content, arrays := map[*lineage]int{}, map[*projector.Message]int{}
+	content, arrays := map[*lineage]int{}, map[any]int{}
 	for _, x := range a.list {
 		content[x.lineage] = max(content[x.lineage], x.content)
 		size += x.own
 		x.sessions(func(s *projector.Session) {
-			if len(s.Messages) > 0 {
-				first := &s.Messages[0]
-				arrays[first] = max(arrays[first], perMessage*len(s.Messages))
-			}
+			measureArray(arrays, s.Messages)
+			measureArray(arrays, s.Asides)
 		})
 	}
 	for _, n := range content {
@@ -192,6 +188,15 @@ func (a *keyframes) listSize() int {
 		size += n
 	}
 	return size
+}
+
+// measureArray records how many bytes of an array are used. Keyframes share arrays, which are
+// known by the pointer to their first element.
+func measureArray[T any](arrays map[any]int, list []T) {
+	if len(list) > 0 {
+		first := &list[0]
+		arrays[first] = max(arrays[first], int(unsafe.Sizeof(list[0]))*len(list))
+	}
 }
 
 // nearestKept returns the nearest keyframe of a session at or before n. If n is 0, that is the

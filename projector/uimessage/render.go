@@ -49,7 +49,7 @@ func build(t *projector.Tree, id MessageID) *builder {
 	if id == nil {
 		id = indexID
 	}
-	b := &builder{tree: t, id: id, results: map[string]*projector.Message{}, messages: []Message{}}
+	b := &builder{tree: t, id: id, annotations: t.Shown(), results: map[string]*projector.Message{}, messages: []Message{}}
 	for _, s := range t.Sessions() {
 		for i := range s.Messages {
 			if m := &s.Messages[i]; m.Role == projector.RoleTool {
@@ -71,14 +71,14 @@ func build(t *projector.Tree, id MessageID) *builder {
 }
 
 type builder struct {
-	tree       *projector.Tree
-	id         MessageID
-	results    map[string]*projector.Message
-	messages   []Message
-	turn       int  // of the last message if that is an assistant's, else 0
-	annotation int  // the next one
-	asked      bool // the last step is one that sub-agents' questions have to themselves
-	partial    bool // what is still streaming is there, or will be truncated
+	tree        *projector.Tree
+	id          MessageID
+	annotations []projector.Annotation // the rest
+	results     map[string]*projector.Message
+	messages    []Message
+	turn        int  // of the last message if that is an assistant's, else 0
+	asked       bool // the last step is one that sub-agents' questions have to themselves
+	partial     bool // what is still streaming is there, or will be truncated
 }
 
 func (b *builder) add(m *projector.Message) {
@@ -117,8 +117,8 @@ func (b *builder) assistant(turn int) *[]Part {
 
 // addAsides adds what follows the message at an index.
 func (b *builder) addAsides(after int) {
-	for ; b.annotation < len(b.tree.Asides); b.annotation++ {
-		a := b.tree.Asides[b.annotation]
+	for ; len(b.annotations) > 0; b.annotations = b.annotations[1:] {
+		a := b.annotations[0]
 		if a.After > after || after < len(b.tree.Messages) && b.partialBefore(a.Sequence) {
 			return
 		}
