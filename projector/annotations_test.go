@@ -110,3 +110,67 @@ func TestAnEventCostsTheSameAfterManyOthers(t *testing.T) {
 	require.Len(t, clone.Asides, len(all.Asides))
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10*many), "bytes")
 }
+
+// interruptedCall is a conversation whose call c1 runs again after a further user message,
+// which came when a run was interrupted: its result is placed before that message.
+func interruptedCall(calls ...string) []eventlog.Entry {
+	st := "st1"
+	var parts []fact.TurnPart
+	for _, c := range calls {
+		parts = append(parts, fact.TurnPart{ToolCall: &fact.ToolCall{ID: c, Name: "t", Arguments: json.RawMessage(`{}`)}})
+	}
+	return append(opening(),
+		chunk(&eventlog.StepStart{StepID: &st, Base: base("s")}, ""),
+		factOf("s", &fact.ModelTurn{RunID: "r", StepID: st, Step: 1, Parts: parts, StopReason: fact.StopToolUse, Base: factBase("s")}),
+		factOf("s", &fact.RunEnded{RunID: "r", Status: fact.RunStopped, Base: factBase("s")}),
+		factOf("s", &fact.UserMessage{Content: "go on", Base: factBase("s")}),
+		factOf("s", &fact.RunRequested{RunID: "r2", Mode: fact.ModeContinue, Base: factBase("s")}),
+	)
+}
+
+func resultOf(call string) eventlog.Entry {
+	return factOf("s", &fact.ToolResult{
+		RunID: "r2", StepID: "st1", ToolCallID: call, ToolName: "t", Result: json.RawMessage(`1`), Base: factBase("s"),
+	})
+}
+
+// An annotation keeps its message when a result is placed before that, and when a rollback
+// removes the result again.
+func TestAnAnnotationStaysWithItsMessage(t *testing.T) {
+	records := numbered(append(interruptedCall("c1"),
+		event("e", `{"id":"p","n":1}`, "c1"), resultOf("c1"), event("e", `{"id":"p","n":2}`, ""))...)
+	before := projector.Fold(records[:len(records)-2]...)
+	kept := before.Clone()
+	require.Equal(t, 2, before.Asides[0].After)
+
+	state := before.Clone()
+	for _, r := range records[len(records)-2:] {
+		projector.Apply(state, r)
+	}
+	require.Empty(t, state.Parked)
+	require.Equal(t, projector.RoleUser, state.Messages[3].Role)
+	require.Equal(t, 3, state.Asides[0].After)
+	require.Equal(t, []string{`{"id":"p","n":2}`}, eventsShown(t, &state.Session), "it is replaced")
+	require.Equal(t, encoded(t, before), encoded(t, kept), "clones share nothing that changes")
+
+	back := projector.Fold(next(records, rollbackTo(before, records[len(records)-1].Sequence))...)
+	require.Empty(t, back.Parked)
+	require.Len(t, back.Messages, 3)
+	require.Equal(t, 2, back.Asides[0].After)
+}
+
+// An edited fork recalls memories again: what followed the message with the recalled ones
+// follows the one before.
+func TestAnEditKeepsAnnotationsWithTheirMessages(t *testing.T) {
+	then := projector.Fold(numbered(append(opening(),
+		factOf("s", &fact.MemoryRecalled{RunID: "r", Memories: []fact.RecalledMemory{{MemoryID: "m", Content: "x"}}, Base: factBase("s")}),
+		event("e", `1`, ""))...)...)
+	require.Len(t, then.Messages, 2)
+	require.Equal(t, 1, then.Asides[0].After)
+	state, err := projector.ForkState(then, "f", projector.EditMessage(0, "otherwise"))
+	require.NoError(t, err)
+	fork := new(projector.Tree)
+	require.NoError(t, json.Unmarshal(state, fork))
+	require.Len(t, fork.Messages, 1)
+	require.Equal(t, 0, fork.Asides[0].After)
+}

@@ -2,7 +2,6 @@ package projector
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -23,7 +22,7 @@ func EditMessage(i int, content string) Edit {
 		if turn := t.Turn; turn != nil && turn.Recalled && turn.Number == t.Messages[i].Turn &&
 			(turn.Step == nil || turn.Step.Number == 1 && !turn.Step.Recorded) {
 			turn.Recalled, turn.Step = false, nil
-			t.Messages = slices.DeleteFunc(t.Messages, func(m Message) bool { return m.Turn == turn.Number && m.recalled() })
+			t.keepMessages(func(m Message) bool { return m.Turn != turn.Number || !m.recalled() })
 		}
 	}
 }

@@ -286,17 +286,52 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *fact.ToolResult) str
 				child.Delivered = child.TurnCount
 			}
 		}
-		if at == len(s.Messages) {
-			s.Messages = append(s.Messages, m)
-		} else { // in a new list: clones share the old one
-			s.Messages = slices.Insert(slices.Clip(s.Messages), at, m)
-		}
+		s.insertMessage(at, m)
 		s.workspaceUsed(f)
 		s.use(f.RunID, func(u *Totals) { u.toolResult(c.Name, c.Failed) })
 		s.commit(r.Sequence)
 		return ""
 	}
 	return fmt.Sprintf("call %s is not of the open step", f.ToolCallID)
+}
+
+// insertMessage places a message before the one at an index, or at the end. Annotations stay
+// with the messages that they follow.
+func (s *Session) insertMessage(at int, m Message) {
+	if at == len(s.Messages) {
+		s.Messages = append(s.Messages, m)
+		return
+	}
+	s.Messages = slices.Insert(slices.Clip(s.Messages), at, m) // in a new list: clones share the old one
+	moved := len(s.Asides)
+	for moved > 0 && s.Asides[moved-1].After >= at { // they are in the order of the messages
+		moved--
+	}
+	if moved == len(s.Asides) {
+		return
+	}
+	s.Asides = slices.Clone(s.Asides) // as above
+	for i := moved; i < len(s.Asides); i++ {
+		s.Asides[i].After++
+	}
+}
+
+// keepMessages removes all messages but those for which keep reports true. An annotation of a
+// removed message follows the one before.
+func (s *Session) keepMessages(keep func(Message) bool) {
+	kept, last := []Message{}, make([]int, len(s.Messages)) // last: the index of the last one that is kept
+	for i, m := range s.Messages {
+		if keep(m) {
+			kept = append(kept, m)
+		}
+		last[i] = len(kept) - 1
+	}
+	s.Messages, s.Asides = kept, slices.Clone(s.Asides)
+	for i := range s.Asides {
+		if a := &s.Asides[i]; a.After >= 0 && a.After < len(last) { // unless the state is damaged
+			a.After = last[a.After]
+		}
+	}
 }
 
 func (s *Session) endRun(r eventlog.Record, f *fact.RunEnded) {

@@ -120,18 +120,21 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	if problem := at.problem(); problem != "" {
 		return back, problem
 	}
-	back.Messages, back.StruckCalls = []Message{}, slices.Clone(s.StruckCalls)
+	back.StruckCalls = slices.Clone(s.StruckCalls)
 	for _, m := range s.Messages {
-		if m.Sequence <= f.AfterSequence {
-			back.Messages = append(back.Messages, m)
-			continue
-		}
 		for _, p := range m.Parts {
-			if p.ToolCall != nil {
+			if p.ToolCall != nil && m.Sequence > f.AfterSequence {
 				back.StruckCalls = append(back.StruckCalls, p.ToolCall.ID)
 			}
 		}
 	}
+	back.Asides = nil
+	for _, a := range s.Asides {
+		if a.Sequence <= f.AfterSequence {
+			back.Asides = append(back.Asides, a)
+		}
+	}
+	back.keepMessages(func(m Message) bool { return m.Sequence <= f.AfterSequence })
 	back.Checkpoints = nil
 	for _, c := range s.Checkpoints {
 		if c.StreamSequence <= f.AfterSequence {
@@ -169,12 +172,6 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	back.Terminated, back.SubAgentTurns = at.Terminated, at.SubAgentTurns
 	back.remoteBack(at)
 	back.Workspace = s.workspaceBack(at.Workspace, at.WorkspaceDirty)
-	back.Asides = nil
-	for _, a := range s.Asides {
-		if a.Sequence <= f.AfterSequence {
-			back.Asides = append(back.Asides, a)
-		}
-	}
 	back.Version++
 	return back, ""
 }
