@@ -84,7 +84,7 @@ func (d *differ) diff(a, b []byte) error {
 	default:
 		d.op("replace", b)
 	}
-	if len(d.ops)-from > maxChanges {
+	if d.tooMany(from) {
 		clear(d.ops[from:])
 		d.ops = d.ops[:from]
 		d.op("replace", b)
@@ -92,9 +92,14 @@ func (d *differ) diff(a, b []byte) error {
 	return err
 }
 
+// tooMany reports whether a value whose first operation is the one at from has so many that
+// it is replaced as a whole: it need not be compared further.
+func (d *differ) tooMany(from int) bool { return len(d.ops)-from > maxChanges }
+
 func (d *differ) objects(a, b []byte) error {
+	from := len(d.ops)
 	x, y := membersOf(a), membersOf(b)
-	for len(x) > 0 || len(y) > 0 {
+	for (len(x) > 0 || len(y) > 0) && !d.tooMany(from) {
 		var err error
 		switch {
 		case len(y) == 0 || len(x) > 0 && x[0].key < y[0].key:
@@ -115,8 +120,9 @@ func (d *differ) objects(a, b []byte) error {
 }
 
 func (d *differ) arrays(a, b []byte) error {
+	from := len(d.ops)
 	i, k, n := 1, 1, 0
-	for ; a[i] != ']' && b[k] != ']'; n++ {
+	for ; a[i] != ']' && b[k] != ']' && !d.tooMany(from); n++ {
 		x, y := elementAt(a, i, false), elementAt(b, k, false)
 		if err := d.within(strconv.Itoa(n), func() error { return d.diff(a[x.from:x.to], b[y.from:y.to]) }); err != nil {
 			return err
@@ -124,11 +130,11 @@ func (d *differ) arrays(a, b []byte) error {
 		i, k = after(a, x.to), after(b, y.to)
 	}
 	token := strconv.Itoa(n)
-	for a[i] != ']' { // each one makes the next one the first that is too many
+	for a[i] != ']' && !d.tooMany(from) { // each one makes the next one the first that is too many
 		i = after(a, elementAt(a, i, false).to)
 		_ = d.within(token, func() error { d.op("remove", nil); return nil })
 	}
-	for b[k] != ']' {
+	for b[k] != ']' && !d.tooMany(from) {
 		y := elementAt(b, k, false)
 		_ = d.within("-", func() error { d.op("add", b[y.from:y.to]); return nil })
 		k = after(b, y.to)

@@ -11,6 +11,7 @@ import (
 	"github.com/wI2L/jsondiff"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
@@ -50,6 +51,32 @@ func TestALargeDiffReplaces(t *testing.T) {
 	next, _, err := jsondoc.New([]byte(before)).Patch(ops, plenty)
 	require.NoError(t, err)
 	require.Equal(t, after, next.String())
+}
+
+// Arrays that differ in millions of elements make no operation for each.
+func TestALargeDiffTakesLittleMemory(t *testing.T) {
+	testkit.Sequential(t)
+	const elements = 1_000_000
+	array := func(digit string, n int) []byte {
+		return []byte(`{"a":[` + strings.Repeat(digit+",", n) + digit + `]}`)
+	}
+	for name, arrays := range map[string][2][]byte{
+		"other elements": {array("1", elements), array("2", elements)},
+		"longer":         {array("1", 1), array("1", elements)},
+		"shorter":        {array("1", elements), array("1", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ops []eventlog.PatchOp
+			bytes := allocated(func() {
+				var err error
+				ops, err = jsondoc.Diff(t.Context(), arrays[0], arrays[1])
+				require.NoError(t, err)
+			})
+			require.Len(t, ops, 1)
+			require.Equal(t, []string{"replace", "/a"}, []string{ops[0].Op, ops[0].Path})
+			require.Less(t, bytes, int64(5*(len(arrays[0])+len(arrays[1]))))
+		})
+	}
 }
 
 func TestADiffEnds(t *testing.T) {
