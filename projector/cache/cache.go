@@ -42,11 +42,18 @@ func New[K comparable, V any](entries, bytes int, idle time.Duration) *Cache[K, 
 // meanwhile. f returns how many bytes the value has then; with 0 it is not kept.
 // The error is f's, or the context's.
 func (c *Cache[K, V]) Use(ctx context.Context, key K, f func(*V) (size int, err error)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	e := c.pin(key)
 	select {
-	case e.lock <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case e.lock <- struct{}{}: // first, since select chooses at random, and an entry that f was not called for would stay
+	default:
+		select {
+		case e.lock <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	size := 0
 	defer func() {

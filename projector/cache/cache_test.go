@@ -73,6 +73,31 @@ func TestACacheIsBounded(t *testing.T) {
 	})
 }
 
+// endsMeanwhile is a context that ends after Use has looked at it.
+type endsMeanwhile struct{ context.Context }
+
+func (endsMeanwhile) Err() error { return nil }
+
+// A caller whose context has ended leaves no entry.
+func TestAnEndedContextLeavesNoEntry(t *testing.T) {
+	t.Parallel()
+	s := New[string, int](1_000, 100, time.Minute)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 100 {
+		key := fmt.Sprint(i)
+		require.ErrorIs(t, s.Use(ended, key, func(*int) (int, error) { return 1, nil }), context.Canceled)
+		require.False(t, s.Holds(key))
+
+		_ = s.Use(endsMeanwhile{ended}, key, func(*int) (int, error) { return 0, context.Canceled })
+		require.False(t, s.Holds(key), "it ends meanwhile")
+	}
+	require.Empty(t, s.entries)
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
 // Who waits for its turn leaves when it is cancelled, and a value that was
 // dropped meanwhile is not counted.
 func TestACacheGivesOneTurn(t *testing.T) {
