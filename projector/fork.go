@@ -84,7 +84,8 @@ func (s *Session) fork(rename func(string) string) {
 	}
 	s.Asides = s.Shown() // nothing goes back to before the fork's first record
 	for i := range s.Asides {
-		s.Asides[i].Sequence, s.Asides[i].Session = 0, rename(s.Asides[i].Session)
+		a := &s.Asides[i]
+		a.Sequence, a.Session, a.Chunk = 0, rename(a.Session), renamed(a.Chunk, rename)
 	}
 	if s.Turn == nil {
 		return
@@ -115,6 +116,29 @@ func (s *Session) fork(rename func(string) string) {
 			c.Pending.Child = rename(c.Pending.Child)
 		}
 	}
+}
+
+// renamed returns an annotation's chunk with the sessions' ids in the fork, if clients see
+// them.
+func renamed(payload json.RawMessage, rename func(string) string) json.RawMessage {
+	c, err := eventlog.DecodeChunk(payload)
+	if err != nil { // there is none, or the state is damaged
+		return payload
+	}
+	switch c := c.(type) {
+	case *eventlog.SubAgentStart:
+		c.AgentID, c.SubSessionID = rename(c.AgentID), rename(c.SubSessionID)
+	case *eventlog.SubAgentEnd:
+		c.AgentID, c.SubSessionID = rename(c.AgentID), rename(c.SubSessionID)
+	case *eventlog.RunInterrupted:
+		c.AgentID = rename(c.AgentID)
+	default:
+		return payload
+	}
+	if raw, err := eventlog.EncodeChunk(c); err == nil {
+		return raw
+	}
+	return payload
 }
 
 // forked begins a session as a fork.

@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/uimessage"
 )
 
 // family is the log of a root with a sub-agent of each kind. The remote one's server has
@@ -58,6 +59,24 @@ func TestAForksSubAgentsAreNamedAsItsOwn(t *testing.T) {
 			require.NotNil(t, fork.Get(projector.ChildID(remote, projector.InfixCall, "x")))
 		}
 	}
+}
+
+// Clients of a fork see the ids of its own sessions.
+func TestAForksMessagesNameItsOwnSessions(t *testing.T) {
+	const origin = "original"
+	call := projector.ChildID(origin, projector.InfixCall, "c-1")
+	records := family(origin)
+	for _, c := range []eventlog.Chunk{
+		&eventlog.SubAgentStart{SubAgentType: "kid", SubSessionID: call, CallID: "c-1", Base: base(origin)},
+		&eventlog.SubAgentEnd{SubAgentType: "kid", SubSessionID: call, CallID: "c-1", Result: json.RawMessage(`1`), Base: base(origin)},
+		&eventlog.RunInterrupted{RunID: "r", Base: base(origin)},
+		&eventlog.CustomEvent{EventName: "e", Data: json.RawMessage(`{"a":"<b>"}`), Base: base(origin)},
+	} {
+		records = next(records, chunk(c, ""))
+	}
+	shown := encoded(t, uimessage.Render(forkOf(t, projector.Fold(records...), "f"), nil))
+	require.NotContains(t, shown, origin)
+	require.Equal(t, strings.ReplaceAll(encoded(t, uimessage.Render(projector.Fold(records...), nil)), origin, "f"), shown)
 }
 
 // The unfinished work of a fork's sub-agents continues with it. A remote agent gets a new
