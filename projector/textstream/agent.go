@@ -67,7 +67,7 @@ func (a *agent) find(kind, id string) *block {
 func (e *Encoder) grow(a *agent, kind, text string) {
 	b := a.find(kind, "")
 	if b == nil {
-		b = &block{kind: kind, id: fmt.Sprintf("%s%s-%d", a.prefix, kind, a.next[kind]), since: e.at}
+		b = &block{kind: kind, id: fmt.Sprintf("%s%s-%d", a.prefix, kind, a.next[kind]), since: e.at.Sequence}
 		a.next[kind]++
 		a.open = append(a.open, b)
 	}

@@ -9,9 +9,19 @@ import (
 
 // call is a tool call of an agent.
 type call struct {
-	input  json.RawMessage // as the model's turn has it, until it is shown
-	called bool            // there is a tool-call
-	over   bool            // there is a tool-result
+	input  json.RawMessage  // as the model's turn has it
+	called *eventlog.Record // of the tool-call; nil: there is none
+	over   *eventlog.Record // of the tool-result; nil: there is none
+}
+
+// truncated forgets the frames of records that a range truncates: the call's next execution
+// makes them again, also for a client that never saw these.
+func (c *call) truncated(g eventlog.Range) {
+	for _, shown := range []**eventlog.Record{&c.called, &c.over} {
+		if *shown != nil && g.Covers(**shown) {
+			*shown = nil
+		}
+	}
 }
 
 func (a *agent) call(id string) *call {
@@ -26,7 +36,7 @@ func (a *agent) call(id string) *call {
 func (e *Encoder) beginInput(a *agent, c *eventlog.ToolArgStreamStart) {
 	e.close(a, prose)
 	e.close(a, inputOf(c.ToolCallID)) // of an attempt that broke off
-	b := &block{kind: kindInput, id: c.ToolCallID, toolName: c.ToolName, since: e.at}
+	b := &block{kind: kindInput, id: c.ToolCallID, toolName: c.ToolName, since: e.at.Sequence}
 	a.open = append(a.open, b)
 	e.announce(a, b)
 }
@@ -38,8 +48,8 @@ func (e *Encoder) growInput(a *agent, c *eventlog.ToolArgStreamDelta) {
 	}
 }
 
-// toolCall shows a call, once: a tool starts again after an approval or a
-// crash.
+// toolCall shows a call, once: a tool starts again after an approval. After a crash it is
+// shown again, if its first start was truncated.
 func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
 	if e.earlier[id] {
 		return
@@ -47,7 +57,7 @@ func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
 	e.close(a, prose)
 	e.close(a, inputOf(id))
 	c := a.call(id)
-	if c.called {
+	if c.called != nil {
 		return
 	}
 	if !isObject(input) {
@@ -56,7 +66,7 @@ func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
 	if !isObject(input) {
 		input = json.RawMessage("{}")
 	}
-	c.called, c.input = true, nil
+	c.called = new(e.at)
 	e.send(toolCall{Type: "tool-call", ToolCallID: id, ToolName: name, Input: input, Metadata: e.parent(a)})
 }
 
@@ -65,10 +75,10 @@ func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
 // earlier message.
 func (e *Encoder) toolResult(a *agent, id, name string, output json.RawMessage) {
 	c := a.call(id)
-	if c.over || e.earlier[id] {
+	if c.over != nil || e.earlier[id] {
 		return
 	}
-	c.over = true
+	c.over = new(e.at)
 	if c.input != nil {
 		e.toolCall(a, id, name, c.input)
 	}

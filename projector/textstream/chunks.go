@@ -38,7 +38,7 @@ func (e *Encoder) chunk(a *agent, c eventlog.Chunk) {
 	case *eventlog.StepStart:
 		e.endStep(a) // one that broke off
 		if a.id == e.root {
-			e.inStep = true
+			e.step = new(e.at)
 			e.send(bare{Type: "start-step"})
 		}
 	case *eventlog.StepEnd:

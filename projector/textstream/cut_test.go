@@ -1,6 +1,7 @@
 package textstream_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,6 +127,58 @@ func TestTruncation(t *testing.T) {
 	effective := append([]eventlog.Record{all[0]}, all[4:]...)
 	encoded(e, effective[:3], 6)
 	require.Equal(t, script(tail), join(lines(encoded(e, effective[3:4], 0))), "one that comes later")
+}
+
+// A record makes the same frames for a client that saw the first execution of a call, which is
+// truncated, and for one that comes later.
+func TestATruncatedCallIsShownAgain(t *testing.T) {
+	about := of(root)
+	labeled := func(c eventlog.Chunk) any {
+		e, err := eventlog.NewChunk(c, eventlog.Labels{Run: "r", Call: "c"})
+		require.NoError(t, err)
+		return eventlog.Record{Entry: e}
+	}
+	turn := &fact.ModelTurn{
+		RunID: "r", StepID: "st", Step: 1, StopReason: fact.StopToolUse,
+		Parts: []fact.TurnPart{{ToolCall: &fact.ToolCall{ID: "c", Name: "t", Arguments: raw(`{"a":1}`)}}},
+	}
+	start := labeled(&eventlog.ToolStart{ToolCallID: "c", ToolName: "t", Arguments: raw(`{"a":1}`), Base: about})
+	failed := labeled(&eventlog.ToolOutputError{ToolCallID: "c", ToolName: "t", Error: "no", Base: about})
+	ended := labeled(&eventlog.ToolEnd{ToolCallID: "c", ToolName: "t", Result: raw(`1`), Base: about})
+	marker := &eventlog.Truncated{
+		Reason: eventlog.ResyncCrashRecovery, AtSequence: 4, Ranges: []eventlog.Range{{AgentID: root, CallID: "c", From: 3, To: 4}},
+	}
+	const (
+		call   = `{"type":"tool-call","toolCallId":"c","toolName":"t","input":{"a":1}}`
+		result = `{"type":"tool-result","toolCallId":"c","toolName":"t","output":1}`
+	)
+	for name, again := range map[string][]any{"it starts again": {start, ended}, "it is finished without a start": {ended}} {
+		t.Run(name, func(t *testing.T) {
+			all := records(t, append([]any{&eventlog.StepStart{Base: about}, turn, start, failed, marker}, again...)...)
+			live, later := newEncoder(), newEncoder()
+			encoded(live, all[:5], 0)
+			encoded(later, slices.Delete(slices.Clone(all[:5]), 2, 4), 5)
+			tail := lines(encoded(live, all[5:], 0))
+			require.Equal(t, []string{call, result}, tail)
+			require.Equal(t, tail, lines(encoded(later, all[5:], 0)))
+		})
+	}
+}
+
+// A step that is truncated is finished with the marker: the one that begins again makes the
+// same frames for clients that never saw the first.
+func TestATruncatedStepIsFinished(t *testing.T) {
+	step := &eventlog.StepStart{Base: of(root)}
+	marker := &eventlog.Truncated{
+		Reason: eventlog.ResyncRetry, AtSequence: 1, Ranges: []eventlog.Range{{AgentID: root, From: 1, To: 1}},
+	}
+	all := records(t, step, marker, step)
+	live, later := newEncoder(), newEncoder()
+	require.Equal(t, []string{`{"type":"start-step"}`, `{"type":"finish-step"}`}, lines(encoded(live, all[:2], 0)))
+	encoded(later, all[1:2], 2)
+	want := []string{`{"type":"start-step"}`}
+	require.Equal(t, want, lines(encoded(live, all[2:], 0)))
+	require.Equal(t, want, lines(encoded(later, all[2:], 0)))
 }
 
 func TestWhatCannotBeReadIsLeftOut(t *testing.T) {

@@ -18,7 +18,8 @@
 // Decisions about what the format leaves open:
 //
 //   - The output of a failed call is {"error": text}. A call has one tool-call
-//     and one tool-result, even if the log repeats it.
+//     and one tool-result, even if the log repeats it. If what made them is
+//     truncated, the call's next execution makes them again.
 //   - An input is an object. One that the model has botched, so that the call
 //     is refused, is shown as {}.
 //   - A sub-agent's parts have metadata.parentToolUseId, the call that began

@@ -30,14 +30,14 @@ type Encoder struct {
 	agents  map[string]*agent
 	// parents are the calls that sub-agents' sessions belong to, by session.
 	parents map[string]string
-	inStep  bool // there is a start-step without its finish-step
-	failed  bool // there is an error
+	step    *eventlog.Record // of the start-step that has no finish-step yet; nil: there is none
+	failed  bool             // there is an error
 
 	usage       usage
 	reason      eventlog.FinishReason // of the root's last step
 	first, last time.Time             // of the root's chunks
 
-	at  uint64            // the record's sequence
+	at  eventlog.Record   // without its payload
 	out []uimessage.Frame // of the record
 }
 
@@ -62,7 +62,7 @@ func (e *Encoder) Reopen() {
 // Encode returns the frames of a message's next record, often none. Records
 // that can't be read are left out.
 func (e *Encoder) Encode(r eventlog.Record) []uimessage.Frame {
-	e.out, e.at = nil, r.Sequence
+	e.out, e.at = nil, eventlog.Record{Sequence: r.Sequence, Entry: eventlog.Entry{Envelope: r.Envelope}}
 	e.note(r)
 	switch r.Kind {
 	case eventlog.KindChunk:
@@ -120,8 +120,8 @@ func (e *Encoder) closeAll() {
 }
 
 func (e *Encoder) finishStep() {
-	if e.inStep {
-		e.inStep = false
+	if e.step != nil {
+		e.step = nil
 		e.send(bare{Type: "finish-step"})
 	}
 }

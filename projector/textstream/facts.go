@@ -47,7 +47,8 @@ func (e *Encoder) mayEnd(agent string) {
 // their next blocks from the marker's sequence. Only some clients know the numbers
 // of the truncated blocks; the sequence is greater than any of these, since each
 // block has a record. Blocks that survive end first: a client that never saw the
-// others gets the same frames, without the last ones.
+// others gets the same frames, without the last ones. Calls and a step whose frames were made
+// by truncated records are forgotten, since such a client has none of them.
 func (e *Encoder) truncated(ranges []eventlog.Range, marker uint64) {
 	for _, dead := range []bool{false, true} {
 		for _, g := range ranges {
@@ -63,6 +64,12 @@ func (e *Encoder) truncated(ranges []eventlog.Range, marker uint64) {
 		a.reasoned = false
 		for _, kind := range []string{kindText, kindReasoning} {
 			a.next[kind] = max(a.next[kind], marker)
+		}
+		for _, c := range a.calls {
+			c.truncated(g)
+		}
+		if e.step != nil && g.Covers(*e.step) {
+			e.finishStep()
 		}
 	}
 }

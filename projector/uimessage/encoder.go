@@ -32,9 +32,10 @@ type EncoderOptions struct {
 // that message (see docs/reference/protocol.md#chat-streams).
 type Encoder struct {
 	o      EncoderOptions
-	frames []Frame // of the record
+	frames []Frame         // of the record
+	at     eventlog.Record // without its payload
 
-	inStep bool
+	step   *eventlog.Record  // of the start-step that has no finish-step yet; nil: there is none
 	asking bool              // the step is one that sub-agents' questions have to themselves
 	block  *block            // the root's open text or reasoning
 	blocks map[string]uint64 // the number of the next one, by kind
@@ -55,12 +56,12 @@ type block struct {
 // call is a tool call of the message.
 type call struct {
 	name      string
-	announced bool // the message has a part of it
-	open      bool // false after Reopen: the stream has not begun its part
-	streamed  bool // there were deltas of its input
-	client    bool // the client executes it
-	asks      bool // a sub-agent's that the user answers
-	over      bool // denied, failed or answered: what follows says it again
+	announced *eventlog.Record // with which its part began; nil: the message has none
+	open      bool             // false after Reopen: the stream has not begun its part
+	streamed  bool             // there were deltas of its input
+	client    bool             // the client executes it
+	asks      bool             // a sub-agent's that the user answers
+	over      *eventlog.Record // that denied, failed or answered it: what follows says it again
 	input     json.RawMessage
 }
 
@@ -80,7 +81,7 @@ func (e *Encoder) Start() Frame {
 
 // Encode returns the parts of a record.
 func (e *Encoder) Encode(r eventlog.Record) []Frame {
-	e.frames = nil
+	e.frames, e.at = nil, eventlog.Record{Sequence: r.Sequence, Entry: eventlog.Entry{Envelope: r.Envelope}}
 	switch r.Kind {
 	case eventlog.KindChunk:
 		if c, err := r.Chunk(); err == nil {
@@ -196,13 +197,13 @@ func (e *Encoder) closeBlock() {
 func (e *Encoder) startStep() {
 	e.closeStep()
 	e.emit(partOf{Type: "start-step"})
-	e.inStep = true
+	e.step = new(e.at)
 }
 
 func (e *Encoder) closeStep() {
 	e.closeBlock()
-	if e.inStep {
+	if e.step != nil {
 		e.emit(partOf{Type: "finish-step"})
-		e.inStep = false
+		e.step = nil
 	}
 }

@@ -55,8 +55,8 @@ func (e *Encoder) call(id, name string) *call {
 // announce begins the part of a call, once.
 func (e *Encoder) announce(id, name string) *call {
 	c := e.call(id, name)
-	if !c.announced {
-		c.announced = true
+	if c.announced == nil {
+		c.announced = new(e.at)
 		e.openInput(id, c)
 	}
 	return c
@@ -93,8 +93,8 @@ func (e *Encoder) toolChunk(c eventlog.Chunk) bool {
 			e.emit(toolApproval{Type: "tool-approval-request", ApprovalID: c.ApprovalID, ToolCallID: c.ToolCallID})
 		}
 	case *eventlog.ToolApprovalResponse:
-		if call := e.shown(c.ToolCallID); call != nil && !c.Approved && !call.over {
-			call.over = true
+		if call := e.shown(c.ToolCallID); call != nil && !c.Approved && call.over == nil {
+			call.over = new(e.at)
 			e.emit(toolPart{Type: "tool-output-denied", ToolCallID: c.ToolCallID})
 		}
 	case *eventlog.ToolInputError:
@@ -176,7 +176,10 @@ func (e *Encoder) inputAvailable(id string, c *call, byUs *bool, input json.RawM
 func (e *Encoder) inputError(c *eventlog.ToolInputError) {
 	e.closeBlock()
 	call := e.call(c.ToolCallID, c.ToolName)
-	call.announced, call.open, call.over = true, true, true
+	if call.announced == nil {
+		call.announced = new(e.at)
+	}
+	call.open, call.over = true, new(e.at)
 	input := c.PartialInput
 	if input == nil {
 		input = json.RawMessage("{}")
@@ -188,17 +191,17 @@ func (e *Encoder) inputError(c *eventlog.ToolInputError) {
 
 func (e *Encoder) outputError(id, text string) {
 	call := e.shown(id)
-	if call == nil || call.over {
+	if call == nil || call.over != nil {
 		return
 	}
-	call.over = true
+	call.over = new(e.at)
 	e.emit(toolOutputError{toolPart{Type: "tool-output-error", ToolCallID: id, ProviderExecuted: call.byUs()}, text})
 }
 
 func (e *Encoder) toolEnd(c *eventlog.ToolEnd) {
 	call := e.shown(c.ToolCallID)
 	switch {
-	case call == nil || call.over:
+	case call == nil || call.over != nil:
 	case c.Error != nil:
 		e.outputError(c.ToolCallID, *c.Error)
 	default:
@@ -216,14 +219,14 @@ func (e *Encoder) toolEnd(c *eventlog.ToolEnd) {
 // it up: the first answer counts.
 func (e *Encoder) submitted(f *fact.ResultSubmitted) {
 	call := e.shown(f.ToolCallID)
-	if call == nil || !call.client || call.over || f.Kind != fact.SubmitClientResult {
+	if call == nil || !call.client || call.over != nil || f.Kind != fact.SubmitClientResult {
 		return
 	}
 	if f.Error != "" {
 		e.outputError(f.ToolCallID, f.Error)
 		return
 	}
-	call.over = true
+	call.over = new(e.at)
 	e.emit(toolOutput{toolPart{
 		Type: "tool-output-available", ToolCallID: f.ToolCallID, ProviderExecuted: call.byUs(),
 	}, orNull(f.Result)})
@@ -235,15 +238,26 @@ func (e *Encoder) submitted(f *fact.ResultSubmitted) {
 func (e *Encoder) shown(id string) *call {
 	c := e.calls[id]
 	switch {
-	case c == nil || !c.announced:
+	case c == nil || c.announced == nil:
 		return nil
-	case c.open || c.over:
+	case c.open || c.over != nil:
 	case c.client:
 		e.inputStreamed(id, c, orNull(c.input))
 	default:
 		e.inputAvailable(id, c, &yes, c.input)
 	}
 	return c
+}
+
+// truncated forgets the parts of records that a range truncates: the call's next execution
+// makes them again, also for a client that never saw these.
+func (c *call) truncated(g eventlog.Range) {
+	if c.announced != nil && g.Covers(*c.announced) {
+		c.announced, c.open, c.streamed = nil, false, false
+	}
+	if c.over != nil && g.Covers(*c.over) {
+		c.over = nil
+	}
 }
 
 // byUs reports whether the server has executed a call.

@@ -40,9 +40,16 @@ func (e *Encoder) modelTurn(f *fact.ModelTurn) {
 // truncated ends the root's open block, whose records no longer count, and numbers
 // the next blocks from the marker's sequence. Only some clients know the numbers of
 // the truncated blocks; the sequence is greater than any of these, since each block
-// has a record.
+// has a record. A step and calls whose parts were made by truncated records are forgotten: a
+// client that comes later has none of them.
 func (e *Encoder) truncated(f *eventlog.Truncated, marker uint64) {
 	for _, g := range f.Ranges {
+		for _, c := range e.calls {
+			c.truncated(g)
+		}
+		if e.step != nil && g.Covers(*e.step) {
+			e.closeStep()
+		}
 		if g.AgentID != e.o.Root || g.CallID != "" {
 			continue
 		}
@@ -155,7 +162,7 @@ func (e *Encoder) suspended(r eventlog.Record, f *fact.CallSuspended) {
 		return
 	}
 	call.asks = true
-	if !call.announced && !e.asking {
+	if call.announced == nil && !e.asking {
 		e.startStep()
 		e.asking = true
 	}

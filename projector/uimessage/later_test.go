@@ -3,6 +3,7 @@ package uimessage_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,4 +98,61 @@ func TestAQuestionStaysAfterTheUserMessage(t *testing.T) {
 		})...)
 	tree := interrupted(t, append(asked, resultOf(t, "c1"))...)
 	require.Equal(t, map[string]bool{"c1": true, "c2": true}, uimessage.Earlier(tree))
+}
+
+// A record makes the same parts for a client that saw an execution of a call, which is
+// truncated, and for one that comes later.
+func TestATruncatedExecutionIsShownAgain(t *testing.T) {
+	about := fact.Base{SessionID: "s", Timestamp: 1}
+	start := chunkOf(t, &eventlog.ToolStart{ToolCallID: "c", ToolName: "t", Arguments: json.RawMessage(`{}`), Base: base()}, "c")
+	failed := chunkOf(t, &eventlog.ToolOutputError{ToolCallID: "c", ToolName: "t", Error: "no", Base: base()}, "c")
+	ended := chunkOf(t, &eventlog.ToolEnd{ToolCallID: "c", ToolName: "t", Result: json.RawMessage(`1`), Base: base()}, "c")
+	input := chunkOf(t, &eventlog.ToolArgStreamStart{ToolCallID: "c", ToolName: "t", Base: base()}, "")
+	step := chunkOf(t, &eventlog.StepStart{Base: base()}, "")
+	for name, test := range map[string]struct {
+		kept, truncated, again []eventlog.Entry
+		call, want             string
+	}{
+		"a failure": {
+			[]eventlog.Entry{step, input}, []eventlog.Entry{start, failed}, []eventlog.Entry{start, ended}, "c",
+			`{"type":"tool-input-available","toolCallId":"c","toolName":"t","providerExecuted":true,"input":{}},` +
+				`{"type":"tool-output-available","toolCallId":"c","providerExecuted":true,"output":1}`,
+		},
+		"a step": {
+			nil, []eventlog.Entry{step, input}, []eventlog.Entry{step, input}, "",
+			`{"type":"start-step"},{"type":"tool-input-start","toolCallId":"c","toolName":"t"}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := uint64(len(test.kept)+1), uint64(len(test.kept)+len(test.truncated))
+			marker := factsOf(t, "s", &eventlog.Truncated{
+				Reason: eventlog.ResyncCrashRecovery, AtSequence: to, Base: about,
+				Ranges: []eventlog.Range{{AgentID: "s", CallID: test.call, From: from, To: to}},
+			})
+			live, later := uimessage.NewEncoder(uimessage.EncoderOptions{Root: "s"}), uimessage.NewEncoder(uimessage.EncoderOptions{Root: "s"})
+			var got, fresh []string
+			for i, e := range slices.Concat(test.kept, test.truncated, marker, test.again) {
+				r := eventlog.Record{Sequence: uint64(i + 1), Entry: e}
+				frames := live.Encode(r)
+				if r.Sequence > to+1 {
+					got = append(got, texts(frames)...)
+				}
+				if from <= r.Sequence && r.Sequence <= to {
+					continue
+				}
+				if frames := later.Encode(r); r.Sequence > to+1 {
+					fresh = append(fresh, texts(frames)...)
+				}
+			}
+			require.JSONEq(t, "["+test.want+"]", "["+strings.Join(got, ",")+"]")
+			require.Equal(t, got, fresh)
+		})
+	}
+}
+
+func texts(frames []uimessage.Frame) (all []string) {
+	for _, f := range frames {
+		all = append(all, string(f))
+	}
+	return all
 }
