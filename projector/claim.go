@@ -39,7 +39,7 @@ func (t *Tree) claimed(r eventlog.Record, f *fact.RunClaimed) {
 	t.Claim = c
 }
 
-// progress records that a run has advanced.
+// progress records in the claim that a run has advanced, if the fact shows it.
 func (t *Tree) progress(f fact.Fact) {
 	switch f.(type) {
 	case *fact.ModelTurn, *fact.ToolResult, *fact.CallSuspended, *fact.ResultSubmitted,

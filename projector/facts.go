@@ -380,8 +380,8 @@ func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 	return ""
 }
 
-// resetStream restarts the stream. A session that outside producers wrote is emptied,
-// since its stream is all that it has.
+// resetStream restarts the stream. A session that has no run gets the status of a new one and
+// no output or error: only its stream can have set them.
 func (s *Session) resetStream() {
 	s.StreamStatus = eventlog.StreamActive
 	if s.CurrentRun() == nil {

@@ -49,13 +49,12 @@ func build(t *projector.Tree, id MessageID) *builder {
 	if id == nil {
 		id = indexID
 	}
-	b := &builder{tree: t, id: id, annotations: t.Shown(), results: map[string]*projector.Message{}, messages: []Message{}}
+	b := &builder{
+		tree: t, id: id, annotations: t.Shown(), results: map[string]*projector.Message{}, questions: map[question]*fact.ToolCall{},
+		messages: []Message{},
+	}
 	for _, s := range t.Sessions() {
-		for i := range s.Messages {
-			if m := &s.Messages[i]; m.Role == projector.RoleTool {
-				b.results[m.ToolCallID] = m
-			}
-		}
+		b.index(s)
 	}
 	b.partial = slices.ContainsFunc(t.Left(), func(g eventlog.Range) bool { return g.CallID == "" })
 	b.addAsides(-1)
@@ -75,10 +74,29 @@ type builder struct {
 	id          MessageID
 	annotations []projector.Annotation // the rest
 	results     map[string]*projector.Message
+	questions   map[question]*fact.ToolCall // the calls of sub-agents
 	messages    []Message
 	turn        int  // of the last message if that is an assistant's, else 0
 	asked       bool // the last step is one that sub-agents' questions have to themselves
 	partial     bool // what is still streaming is there, or will be truncated
+}
+
+// question is a call of a sub-agent's session.
+type question struct{ session, call string }
+
+// index finds the calls and results of a session.
+func (b *builder) index(s *projector.Session) {
+	for i := range s.Messages {
+		m := &s.Messages[i]
+		if m.Role == projector.RoleTool {
+			b.results[m.ToolCallID] = m
+		}
+		for _, p := range m.Parts {
+			if p.ToolCall != nil && s.SessionID != b.tree.SessionID {
+				b.questions[question{s.SessionID, p.ToolCall.ID}] = p.ToolCall
+			}
+		}
+	}
 }
 
 func (b *builder) add(m *projector.Message) {
@@ -147,16 +165,8 @@ func (b *builder) annotationPart(a projector.Annotation) Part {
 	if a.CallID == "" {
 		return annotationData(a)
 	}
-	owner := b.tree.Get(a.Session)
-	if owner == nil {
-		return nil
-	}
-	for _, m := range owner.Messages {
-		for _, p := range m.Parts {
-			if p.ToolCall != nil && p.ToolCall.ID == a.CallID {
-				return b.toolPart(*p.ToolCall)
-			}
-		}
+	if c := b.questions[question{a.Session, a.CallID}]; c != nil {
+		return b.toolPart(*c)
 	}
 	return nil
 }
