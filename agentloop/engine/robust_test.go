@@ -35,6 +35,38 @@ func TestArgumentsNestedWithoutEndAreToldToTheModel(t *testing.T) {
 	require.Empty(t, state.Parked)
 }
 
+// A call that the output limit cuts off before its arguments does not run with empty ones, though the
+// tool would take them. The model reads why.
+func TestACallCutOffBeforeItsArgumentsIsRefused(t *testing.T) {
+	for _, stop := range []fact.StopReason{fact.StopMaxTokens, fact.StopContentFilter} {
+		cut := func(name string) scripted.Turn {
+			return scripted.Turn{StopReason: stop, ToolCalls: []scripted.Call{
+				{ID: "whole", Name: "clear", Arguments: json.RawMessage{}}, {ID: "cut", Name: name, Arguments: json.RawMessage{}},
+			}}
+		}
+		for _, name := range []string{"clear", agentloop.FinishTool} {
+			t.Run(fmt.Sprint(stop, " ", name), func(t *testing.T) {
+				var ran []string
+				clear := agentloop.Tool{Name: "clear", Execute: func(_ context.Context, c *agentloop.Call, args json.RawMessage) (any, error) {
+					ran = append(ran, c.ID+string(args))
+					return "cleared", nil
+				}}
+				g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: json.RawMessage(`{"type":"object"}`), Tools: []agentloop.Tool{clear}, Model: script(
+					cut(name), scripted.Turn{ToolCalls: []scripted.Call{{ID: "f", Name: agentloop.FinishTool, Arguments: json.RawMessage(`{"n":1}`)}}},
+				)})
+				g.start("s", "a", "go")
+				state := g.ended("s")
+				require.Equal(t, []string{"whole{}"}, ran, "another call follows it: it was complete")
+				require.JSONEq(t, `{"n":1}`, string(state.Output))
+				refused := state.Messages[3]
+				require.Equal(t, "cut", refused.ToolCallID)
+				require.Equal(t, agentloop.CodeToolInput, refused.ErrorCode)
+				require.Contains(t, refused.Error, "the answer may have been cut off")
+			})
+		}
+	}
+}
+
 // talker calls the tool add with given arguments, then says ok.
 type talker struct {
 	first string

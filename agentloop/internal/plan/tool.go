@@ -24,10 +24,14 @@ func CheckArguments(schema *jsonschema.Resolved, args json.RawMessage) error {
 	if err := json.Unmarshal(args, &v); err != nil {
 		return err
 	}
-	if _, ok := v.(map[string]any); !ok {
+	switch v.(type) {
+	case map[string]any:
+		return schema.Validate(v)
+	case string: // also what is recorded of arguments that are not JSON
+		return errors.New("the arguments are not a JSON object: the answer may have been cut off before they were complete")
+	default:
 		return errors.New("the arguments are not a JSON object")
 	}
-	return schema.Validate(v)
 }
 
 // ArgumentsOf returns the schema of a tool's arguments.

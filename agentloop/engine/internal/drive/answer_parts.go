@@ -57,9 +57,9 @@ func optional(s string) *string {
 }
 
 // turnParts is the answer as it is recorded.
-func (a *modelAnswer) turnParts() []fact.TurnPart {
+func (a *modelAnswer) turnParts(stop fact.StopReason) []fact.TurnPart {
 	parts := make([]fact.TurnPart, 0, len(a.parts))
-	for _, p := range a.parts {
+	for i, p := range a.parts {
 		part := fact.TurnPart{Source: p.source, File: p.file, ProviderData: p.data}
 		switch p.kind {
 		case projector.PartialText:
@@ -67,8 +67,9 @@ func (a *modelAnswer) turnParts() []fact.TurnPart {
 		case projector.PartialReasoning:
 			part.Reasoning = p.text.String()
 		case projector.PartialToolCall:
+			last := i == len(a.parts)-1
 			part.ToolCall = &fact.ToolCall{
-				ID: p.call.id, Name: p.call.name, Arguments: arguments(p.call.args.String()),
+				ID: p.call.id, Name: p.call.name, Arguments: arguments(p.call.args.String(), last && cutsOff(stop)),
 			}
 		}
 		parts = append(parts, part)
@@ -79,10 +80,20 @@ func (a *modelAnswer) turnParts() []fact.TurnPart {
 // MaxArgumentDepth leaves room for the records that hold arguments.
 const MaxArgumentDepth = eventlog.MaxDepth - 20
 
+// cutsOff reports whether an answer that stops so may end within a call.
+func cutsOff(stop fact.StopReason) bool {
+	return stop == fact.StopMaxTokens || stop == fact.StopContentFilter
+}
+
 // arguments returns a model's arguments as JSON: as they are, or as a string
-// that holds them. None at all are an empty object.
-func arguments(text string) json.RawMessage {
+// that holds them. None at all are an empty object, or, of a call that may be
+// cut off before its arguments, an empty string: the tool must not run with
+// arguments that the model has not written.
+func arguments(text string, cutOff bool) json.RawMessage {
 	if strings.TrimSpace(text) == "" {
+		if cutOff {
+			return json.RawMessage(`""`)
+		}
 		return json.RawMessage("{}")
 	}
 	if raw := []byte(text); json.Valid(raw) && eventlog.Depth(raw) <= MaxArgumentDepth {

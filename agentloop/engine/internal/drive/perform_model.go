@@ -63,10 +63,10 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 	case a.excess:
 		span.Fail(errExcess.Code, errExcess.Message)
 	default:
-		span.Answered(done, a.turnParts())
+		span.Answered(done, a.turnParts(done.StopReason))
 	}
 	return a.commit(ctx, t.fact(&fact.ModelTurn{
-		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
+		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(done.StopReason),
 		StopReason: done.StopReason, Usage: done.Usage, Base: t.factBase(),
 	}))
 }

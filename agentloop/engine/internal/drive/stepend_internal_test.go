@@ -77,7 +77,7 @@ func TestAForeseenEndIsAppendedOnce(t *testing.T) {
 			require.NoError(t, a.close(t.Context(), true))
 			require.NoError(t, tk.flush(t.Context()))
 			require.NoError(t, a.commit(t.Context(), tk.fact(&fact.ModelTurn{
-				RunID: r.run, StepID: call.StepID, Step: call.Step, Model: "m", Parts: a.turnParts(), StopReason: fact.StopEndTurn, Base: tk.factBase(),
+				RunID: r.run, StepID: call.StepID, Step: call.Step, Model: "m", Parts: a.turnParts(fact.StopEndTurn), StopReason: fact.StopEndTurn, Base: tk.factBase(),
 			})))
 			performed.Wait()
 			require.Positive(t, decided, "the driver has decided on an end")
