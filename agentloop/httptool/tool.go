@@ -106,7 +106,10 @@ func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, s
 		req.Header.Set(name, value)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", headerValue(c.IdempotencyKey))
+	// In lower case: net/http takes a POST with the canonical name for one that it may repeat, even if
+	// the endpoint has read it. Without it, only what was never written is sent again.
+	req.Header.Del("Idempotency-Key")
+	req.Header["idempotency-key"] = []string{headerValue(c.IdempotencyKey)}
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header))
 	resp, err := o.Client.Do(req)
 	if err != nil {

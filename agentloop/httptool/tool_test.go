@@ -41,7 +41,7 @@ func call(t *testing.T, session string, timeout time.Duration, handler http.Hand
 	tool := agentloop.Tool{
 		Name: "lookup", Timeout: timeout,
 		Execute: httptool.Execute(server.URL+"/secret-path", &httptool.Options{
-			Headers: map[string]string{"Authorization": "Bearer x"}, Client: client,
+			Headers: map[string]string{"Authorization": "Bearer x", "Idempotency-Key": "configured"}, Client: client,
 		}),
 	}
 	log := memory.New()
@@ -90,7 +90,7 @@ func TestTheContract(t *testing.T) {
 		"arguments": map[string]any{"q": "x"}, "state": map[string]any{"seen": []any{}},
 	}, body)
 	require.Equal(t, "Bearer x", header.Get("Authorization"))
-	require.Equal(t, `s/\u00e9 1:`+run+`:call-1`, header.Get("Idempotency-Key"))
+	require.Equal(t, []string{`s/\u00e9 1:` + run + `:call-1`}, header["Idempotency-Key"], "also where one is configured")
 	require.Equal(t, "application/json", header.Get("Content-Type"))
 	require.Equal(t, []string{"tool_start", "custom", "state_patch", "tool_end"}, types)
 	require.JSONEq(t, `{"seen":["x"]}`, state.CustomState.String())
@@ -128,6 +128,46 @@ func TestFailuresGoToTheModel(t *testing.T) {
 			require.JSONEq(t, `{"seen":[]}`, state.CustomState.String())
 		})
 	}
+}
+
+// TestACallIsSentOnce: an endpoint that breaks the connection of a call may have carried it out. The call
+// fails, and the model decides whether to repeat it.
+func TestACallIsSentOnce(t *testing.T) {
+	var connections []string // a request each
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if connections = append(connections, r.RemoteAddr); len(connections) == 1 {
+			fmt.Fprint(w, `{"result":"done"}`)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = conn.Close()
+		}
+	}))
+	defer server.Close()
+	turn := func(id string) scripted.Turn {
+		return scripted.Turn{ToolCalls: []scripted.Call{{ID: id, Name: "pay", Arguments: json.RawMessage(`{}`)}}}
+	}
+	loop, err := engine.New(memory.New(), []agentloop.Agent{{
+		Name: "a", Model: scripted.New([]scripted.Turn{turn("call-1"), turn("call-2"), {Text: "done"}}, nil),
+		Tools: []agentloop.Tool{{Name: "pay", Execute: httptool.Execute(server.URL, &httptool.Options{
+			Client: server.Client(),
+		})}},
+	}}, nil)
+	require.NoError(t, err)
+	defer loop.Stop()
+	h, err := loop.Execute(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+	require.NoError(t, err)
+	_, err = h.Result(t.Context())
+	require.NoError(t, err)
+	can, err := loop.CanResume(t.Context(), "s", "")
+	require.NoError(t, err)
+	require.Equal(t, `"done"`, string(can.State.Messages[2].Result))
+	require.Equal(t, agentloop.CodeToolFailed, can.State.Messages[4].ErrorCode)
+	server.Close()
+	require.Len(t, connections, 2)
+	require.Equal(t, connections[0], connections[1], "the second call has the idle connection of the first")
 }
 
 // TestDeadServer: the log names the host of a tool that is down, and the setting
