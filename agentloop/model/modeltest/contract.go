@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +52,7 @@ func (a Adapter) Contract(t *testing.T) {
 	t.Run("answer", a.testAnswer)
 	t.Run("options", a.testOptions)
 	t.Run("statuses", a.testStatuses)
+	t.Run("redirects", a.testRedirects)
 	t.Run("cut", a.testCut)
 	t.Run("garbled", a.testGarbled)
 	t.Run("idle", a.testIdle)
@@ -142,6 +145,28 @@ func (a Adapter) testStatuses(t *testing.T) {
 	require.Equal(t, model.Error{Code: model.CodeAuthFailed, Message: "no"}, refuses.Words(t, e))
 	e, _ = AskFor(t, a.New(a.on(Serve(t, Failure(http.StatusOK, `{"content":[]}`)))), Hello())
 	require.Equal(t, model.CodeProvider, e.Code)
+}
+
+// testRedirects: the conversation, the key and the headers go to the configured
+// server only.
+func (a Adapter) testRedirects(t *testing.T) {
+	other := Serve(t, a.whole())
+	for _, status := range []int{301, 302, 303, 304, 307, 308} {
+		asked := httptest.NewServer(http.RedirectHandler(other.URL+a.Path, status))
+		t.Cleanup(asked.Close)
+		for _, client := range []*http.Client{nil, asked.Client()} {
+			e, got := AskFor(t, a.New(Settings{
+				APIKey: contractKey, BaseURL: asked.URL + a.Root, Headers: map[string]string{"X-Gateway": "secret"}, HTTPClient: client,
+			}), Hello())
+			require.Empty(t, other.Requests())
+			require.Empty(t, got.Events)
+			require.Equal(t, model.CodeInvalidRequest, e.Code)
+			require.False(t, e.Retryable)
+			require.Equal(t, status, e.StatusCode)
+			require.Contains(t, e.Message, fmt.Sprintf(" failed: %s answered %d %s: redirects are not followed (check model.baseURL)",
+				asked.Listener.Addr(), status, http.StatusText(status)))
+		}
+	}
 }
 
 func (a Adapter) testCut(t *testing.T) {

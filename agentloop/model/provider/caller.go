@@ -53,12 +53,19 @@ const responseHeaderTimeout = 10 * time.Minute
 // maxErrorBody bounds how much of a failed answer is read, in bytes.
 const maxErrorBody = 1 << 20
 
-// Client returns client or, if that is nil, one that all adapters share.
+// Client returns client or, if that is nil, one that all adapters share. Unless
+// client says otherwise, redirects are not followed: they would take the
+// conversation, the key and the headers to another server.
 func Client(client *http.Client) *http.Client {
-	if client != nil {
+	if client == nil {
+		client = sharedClient()
+	}
+	if client.CheckRedirect != nil {
 		return client
 	}
-	return sharedClient()
+	stays := *client
+	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &stays
 }
 
 var sharedClient = sync.OnceValue(func() *http.Client {
@@ -135,7 +142,15 @@ func (c Caller) answered(ctx context.Context, post Post, host *string, begun fun
 	if err != nil {
 		return nil, c.callError(ctx, res, err)
 	}
+	if isRedirect(res.StatusCode) {
+		_ = res.Body.Close()
+		return nil, &model.Error{Code: model.CodeInvalidRequest, Message: "redirects are not followed", StatusCode: res.StatusCode}
+	}
 	return res, nil
+}
+
+func isRedirect(status int) bool {
+	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest
 }
 
 // maxDocument bounds an answer that is no stream, in bytes.

@@ -124,7 +124,7 @@ func (c Caller) at(host string, err error) error {
 		where.Check = c.setting("apiKey")
 	case e.StatusCode == http.StatusNotFound:
 		where.Check = c.setting("name") + " and " + c.setting("baseURL")
-	case e.Code == model.CodeUnavailable, e.Code == model.CodeTimeout:
+	case isRedirect(e.StatusCode), e.Code == model.CodeUnavailable, e.Code == model.CodeTimeout:
 		where.Check = c.setting("baseURL")
 	}
 	located := *e

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -99,6 +100,19 @@ func TestFailures(t *testing.T) {
 	_, opts := serve(t, http.StatusOK, `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1]}]}`)
 	opts.Dimensions = 2
 	require.Equal(t, "the answer has 1 numbers for text 0", fails(t, opts).Message)
+}
+
+// Texts and the key go to the configured server only.
+func TestRedirects(t *testing.T) {
+	other, opts := serve(t, http.StatusOK, `{"data":[]}`)
+	asked := httptest.NewServer(http.RedirectHandler(other.URL+"/v1/embeddings", http.StatusTemporaryRedirect))
+	defer asked.Close()
+	opts.BaseURL = asked.URL
+	e := fails(t, opts)
+	require.Empty(t, other.Requests())
+	require.Equal(t, model.CodeInvalidRequest, e.Code)
+	require.False(t, e.Retryable)
+	require.Contains(t, e.Message, " answered 307 Temporary Redirect: redirects are not followed (check memory.embedder.baseURL)")
 }
 
 func TestNoConnection(t *testing.T) {
