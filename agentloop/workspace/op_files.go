@@ -161,13 +161,17 @@ func editFile(ctx context.Context, w Workspace, in editArgs) (any, error) {
 			return editResult{Path: name, Note: "the file has the new text already, and the old one nowhere else"}, nil
 		}
 	}
+	at := strings.Index(text, in.Old)
 	switch {
-	case times == 0:
+	case at < 0:
 		return nil, fmt.Errorf("%s does not have the old text", name)
-	case times > 1:
-		return nil, fmt.Errorf("%s has the old text %d times: give more of what is around it", name, times)
+	case at != strings.LastIndex(text, in.Old): // which may overlap with the first
+		return nil, fmt.Errorf("%s has the old text %d times: give more of what is around it", name, max(times, 2))
 	}
-	text = strings.Replace(text, in.Old, in.New, 1)
+	text = text[:at] + in.New + text[at+len(in.Old):]
+	if strings.Count(text, in.Old) > strings.Count(in.New, in.Old) { // it would be replaced when the edit comes again
+		return nil, fmt.Errorf("%s would have the old text again: give more of what is around it", name)
+	}
 	if len(text) > MaxFile {
 		return nil, about(name, ErrTooLarge)
 	}

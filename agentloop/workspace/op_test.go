@@ -114,6 +114,50 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// An edit whose result was lost in a crash is done again, and must not edit twice.
+func TestAnEditThatComesAgainChangesNothing(t *testing.T) {
+	d := newDesk(t)
+	edit := func(old, text string) string {
+		args, err := json.Marshal(map[string]string{"path": "f", "old": old, "new": text})
+		require.NoError(t, err)
+		return d.do("edit_file", string(args))
+	}
+	for _, tt := range []struct{ text, old, new, want string }{
+		{"x\n\n\ny", "\n\n", "\n", "error: f has the old text 2 times: give more of what is around it"}, // they overlap
+		{"aabb", "ab", "", "error: f would have the old text again: give more of what is around it"},
+		{"aabb", "aabb", "ab", `{"path":"f","replaced":1}`},
+		{"-a-", "a", "aba", `{"path":"f","replaced":1}`},
+	} {
+		d.put("f", tt.text)
+		require.Equal(t, tt.want, edit(tt.old, tt.new), "%q: %q by %q", tt.text, tt.old, tt.new)
+	}
+
+	var texts []string // all of two letters, the empty one first
+	for length := range 6 {
+		for bits := range 1 << length {
+			text := ""
+			for i := range length {
+				text += string("ab"[bits>>i&1])
+			}
+			texts = append(texts, text)
+		}
+	}
+	const short = 1 + 2 + 4 + 8 // of up to three letters
+	for _, text := range texts {
+		for _, old := range texts[1:short] {
+			for _, by := range texts[:short] {
+				d.put("f", text)
+				if edit(old, by) != `{"path":"f","replaced":1}` {
+					continue
+				}
+				before := d.do("read_file", `{"path":"f"}`)
+				edit(old, by)
+				require.Equal(t, before, d.do("read_file", `{"path":"f"}`), "%q: %q by %q", text, old, by)
+			}
+		}
+	}
+}
+
 // A link that leads nowhere is deleted as it stands.
 func TestALinkThatLeadsNowhereIsDeleted(t *testing.T) {
 	dir := t.TempDir()
