@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/helixd/helixd/agentloop/model"
@@ -126,7 +127,7 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 	case "response.completed", "response.incomplete":
 		a.response(e.Response)
 		if e.Type == "response.incomplete" {
-			a.incomplete = e.Response.IncompleteDetails.Reason
+			a.incomplete = cmp.Or(e.Response.IncompleteDetails.Reason, "unknown")
 		}
 		a.over = true
 		return true, a.sources.Flush(a.emit)

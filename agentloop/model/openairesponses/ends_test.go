@@ -25,6 +25,8 @@ func TestStopReasons(t *testing.T) {
 		{[]string{done(0, call), incomplete("max_output_tokens")}, fact.StopMaxTokens},
 		{[]string{text(0, "x"), incomplete("content_filter")}, fact.StopContentFilter},
 		{[]string{text(0, "x"), incomplete("novel")}, fact.StopUnknown},
+		{[]string{text(0, "x"), incomplete("")}, fact.StopUnknown},
+		{[]string{done(0, call), `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":null}}`}, fact.StopUnknown},
 		{[]string{on("refusal.delta", 0, `"content_index":0,"delta":"I cannot."`), completed}, fact.StopContentFilter},
 		{[]string{
 			done(0, `{"type":"message","id":"m","role":"assistant","content":[{"type":"refusal","refusal":"I cannot."}]}`), completed,
