@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,22 @@ func TestContentInParts(t *testing.T) {
 		require.Equal(t, model.CodeProvider, e.Code, odd)
 		require.True(t, e.Retryable, odd)
 	}
+}
+
+// An event of many lines is bounded as one of a single line is.
+func TestEventsAreBounded(t *testing.T) {
+	blank := strings.Repeat(" ", 1<<20)
+	answer := chunk(`{"content":"Hello"}`, `"stop"`)
+	for _, lines := range []int{1, 40} {
+		s := modeltest.Serve(t, modeltest.Stream{Tail: strings.Repeat("data: "+strings.Repeat(blank, 40/lines)+"\n", lines) + "data: " + answer + "\n\n"})
+		e, got := askFor(t, s)
+		require.Equal(t, model.CodeProvider, e.Code)
+		require.True(t, e.Retryable)
+		require.Contains(t, e.Message, "cannot be read")
+		require.Empty(t, got.Text)
+	}
+	_, got := ask(t, modeltest.Serve(t, modeltest.Stream{Tail: "data: " + blank + "\ndata: " + answer + "\n\n"}))
+	require.Equal(t, "Hello", got.Text)
 }
 
 func TestToolCallsInOrderOfAppearance(t *testing.T) {

@@ -11,19 +11,20 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// maxLine bounds a line of a stream, in bytes.
-const maxLine = 32 << 20
+// maxEvent bounds an event of a stream, and each of its lines, in bytes.
+const maxEvent = 32 << 20
 
 // events reads the server-sent events of a stream.
 type events struct {
 	lines *bufio.Scanner
 	kind  string // of the last event
 	data  []byte // of the last event, a line feed after each of its lines
+	err   error  // of the event that could not be read
 }
 
 func newEvents(body io.Reader) *events {
 	e := &events{lines: bufio.NewScanner(body)}
-	e.lines.Buffer(nil, maxLine)
+	e.lines.Buffer(nil, maxEvent)
 	return e
 }
 
@@ -45,9 +46,14 @@ func (e *events) next() bool {
 		case "event":
 			e.kind = string(value)
 		case "data":
+			if len(e.data)+len(value) > maxEvent {
+				e.err = bufio.ErrTooLong
+				return false
+			}
 			e.data = append(append(e.data, value...), '\n')
 		}
 	}
+	e.err = e.lines.Err()
 	return false
 }
 
@@ -59,7 +65,7 @@ func (c Caller) read(ctx context.Context, res *http.Response, clock *idleClock, 
 		ok := e.next()
 		clock.stop()
 		if !ok {
-			return c.ended(ctx, e.lines.Err(), a.Complete())
+			return c.ended(ctx, e.err, a.Complete())
 		}
 		data := bytes.TrimSpace(e.data)
 		if len(data) == 0 {
