@@ -11,9 +11,9 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
 )
 
-// keepMore notes that snapshots of a tree keep a file more. Error:
-// workspace.ErrQuota.
-func (p *Provider) keepMore(tree string, size int64) error {
+// keepMore notes that snapshots of a tree keep more, as filetree.Kept counts it.
+// Error: workspace.ErrQuota.
+func (p *Provider) keepMore(tree string, more int64) error {
 	p.keptMu.Lock()
 	defer p.keptMu.Unlock()
 	n, known := p.kept[tree]
@@ -24,10 +24,10 @@ func (p *Provider) keepMore(tree string, size int64) error {
 		}
 	}
 	p.kept[tree] = n
-	if most := filetree.MaxKept(p.opts.MaxBytes); n+filetree.Kept(size) > most {
+	if most := filetree.MaxKept(p.opts.MaxBytes); n+more > most {
 		return fmt.Errorf("%w: its snapshots keep %d bytes, %d are allowed", workspace.ErrQuota, n, most)
 	}
-	p.kept[tree] += filetree.Kept(size)
+	p.kept[tree] += more
 	return nil
 }
 

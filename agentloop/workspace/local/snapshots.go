@@ -45,9 +45,14 @@ func (p *Provider) contents(tree string) string {
 	return filepath.Join(p.dir, "trees", tree, "contents")
 }
 
+// manifest is the file of a snapshot.
+func (p *Provider) manifest(s snapshot) string {
+	return filepath.Join(p.folderOf(s), "snapshots", s.Snapshot)
+}
+
 // load returns what a snapshot is of. Error: workspace.ErrGone.
 func (p *Provider) load(s snapshot) (t filetree.Tree, text []byte, err error) {
-	text, err = os.ReadFile(filepath.Join(p.folderOf(s), "snapshots", s.Snapshot))
+	text, err = os.ReadFile(p.manifest(s))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("snapshot: %w", workspace.ErrGone)
 	}
@@ -87,7 +92,7 @@ func (p *Provider) keepCopy(ctx context.Context, name, tree string) error {
 		return err
 	}
 	defer f.Close()
-	_, err = p.keep(ctx, f, tree)
+	_, _, err = p.keep(ctx, f, tree)
 	return err
 }
 
@@ -124,7 +129,7 @@ func (p *Provider) adopt(ctx context.Context, from, own snapshot, root string) e
 	if err := syncFolder(target); err != nil {
 		return err
 	}
-	err = create(filepath.Join(p.folderOf(own), "snapshots", own.Snapshot), text)
+	err = create(p.manifest(own), text)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

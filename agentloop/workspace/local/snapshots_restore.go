@@ -60,7 +60,7 @@ func (s *space) restore(ctx context.Context, text json.RawMessage) error {
 	if err := s.clear(ctx, want); err != nil {
 		return err
 	}
-	have, err := s.scan(ctx, "")
+	have, err := s.scan(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -108,6 +108,14 @@ func testKept(t *testing.T, p workspace.Provider) {
 	require.NoError(t, w.Snapshots().Restore(t.Context(), taken[1]))
 	require.Equal(t, large(1), Files(t, w))
 	require.Equal(t, string(taken[1]), string(take(t, w)), "what is kept already needs no room")
+
+	// There is room for some 480 KiB.
+	write(t, w, map[string]string{"a": strings.Repeat("x", 200<<10), "b": strings.Repeat("y", 600<<10)})
+	_, err := w.Snapshots().Take(t.Context())
+	require.ErrorIs(t, err, workspace.ErrQuota)
+	require.NoError(t, w.FS().Remove(t.Context(), "b"))
+	write(t, w, map[string]string{"a": strings.Repeat("z", 300<<10)})
+	take(t, w) // the failed one keeps nothing
 }
 
 func testSnapshotsRemoved(t *testing.T, p workspace.Provider) {
