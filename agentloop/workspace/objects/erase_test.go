@@ -184,12 +184,16 @@ func TestGarbageIsCollected(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves what nothing tells of: each looks for that once.
+// A process that is killed leaves what nothing tells of: each looks for that until it has succeeded once.
 func TestWhatAKilledProcessLeft(t *testing.T) {
 	nc := server(t, t.TempDir())
 	p := open(t, nc, objects.Options{})
 	_, err := jetStream(t, nc).Publish(t.Context(), "helix.work.left.part.00.0", []byte("left"))
 	require.NoError(t, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = p.Roots(ended)
+	require.ErrorIs(t, err, context.Canceled)
 	roots, err := p.Roots(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"left"}, roots)

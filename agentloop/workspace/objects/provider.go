@@ -254,13 +254,13 @@ func (p *Provider) noteTree(ctx context.Context, root string) error {
 	return err
 }
 
-// Roots implements workspace.Provider. The first time it reads all messages:
+// Roots implements workspace.Provider. Until it has succeeded once it reads all messages:
 // a killed process may have stored contents without a note.
 func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	filters := []string{subjects + "*." + treeKind, goneSubjects + "*"}
-	if !p.listed.Swap(true) {
+	if !p.listed.Load() {
 		filters = append(filters, subjects+"*."+headKind+"*", subjects+"*."+snapKind+"*", subjects+"*."+partKind+"*.0")
 	}
 	roots := map[string]bool{}
@@ -279,5 +279,6 @@ func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
+	p.listed.Store(true)
 	return slices.Sorted(maps.Keys(roots)), nil
 }
