@@ -34,7 +34,8 @@ type progressData struct {
 // progress holds the newest progress of a call that has not been emitted.
 type progress struct{ newest chan progressData }
 
-// watch emits a call's progress until stop, which waits for the last event.
+// watch emits a call's progress until stop, which waits for an event that is being
+// emitted. What has come after that one is dropped.
 func (c *Client) watch(ctx context.Context, call *agentloop.Call) (token string, stop func()) {
 	p := &progress{newest: make(chan progressData, 1)}
 	c.mu.Lock()

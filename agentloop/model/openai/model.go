@@ -53,8 +53,8 @@ type Options struct {
 	// events; the time that emit takes does not count.
 	IdleTimeout time.Duration
 
-	// HTTPClient makes the requests; nil means one of the package's own. Its
-	// Timeout, if set, bounds the whole answer.
+	// HTTPClient makes the requests; nil means one that all adapters share.
+	// Its Timeout, if set, bounds the whole answer.
 	HTTPClient *http.Client
 }
 

@@ -53,7 +53,7 @@ func replaceDevices(open func(at int, name string, flags int) (int, error)) erro
 			return err
 		}
 	}
-	// its own Terminals: others are those of people.
+	// Its own terminals: the machine's belong to people who are logged in.
 	const terminals = "newinstance,ptmxmode=0666,mode=620"
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, terminals); err != nil {
 		return fmt.Errorf("mount /dev/pts: %w", err)

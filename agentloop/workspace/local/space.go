@@ -34,7 +34,7 @@ type space struct {
 	p       *Provider
 	session workspace.Session
 	root    *os.Root
-	holders int // callers that have entered the tree
+	holders int // handles that are not closed; used by callers that have entered the tree
 
 	gone context.Context // ends when it is removed
 	end  context.CancelCauseFunc

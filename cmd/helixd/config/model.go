@@ -22,7 +22,7 @@ const (
 type Model struct {
 	Provider Provider `json:"provider"` // anthropic, openai, openai-responses or scripted
 	Name     string   `json:"name"`     // the model's name; required except with scripted
-	APIKey   Secret   `json:"apiKey"`   // the provider's key; required except with scripted
+	APIKey   Secret   `json:"apiKey"`   // the provider's key; empty: none is sent
 	// BaseURL is the API's root as the provider's own libraries want it:
 	// OpenAI's ends in /v1, Anthropic's does not. Empty: the provider's.
 	BaseURL string `json:"baseURL"`
@@ -73,7 +73,8 @@ type Model struct {
 	// additionalProperties false. Default false; helixd checks outputs anyway.
 	StrictOutput bool `json:"strictOutput"`
 
-	// Script is what a scripted model answers, a turn each call.
+	// Script is what a scripted model answers: a turn each call, from the first one after
+	// each message of the user. The last turn repeats.
 	Script []Turn `json:"script"`
 	// ScriptDelay is the pause before each piece that a scripted model
 	// streams; default 0.

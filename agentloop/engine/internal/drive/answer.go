@@ -135,9 +135,9 @@ func (a *modelAnswer) end(ctx context.Context, data json.RawMessage) error {
 	return a.write(ctx, &eventlog.Thinking{Content: p.text.String(), IsComplete: true, Base: a.r.base(a.step)})
 }
 
-// close ends the part that grows. At the end of the answer all calls end.
-func (a *modelAnswer) close(ctx context.Context, all bool) error {
-	if err := a.end(ctx, nil); err != nil || !all {
+// close ends the part that grows, and all calls.
+func (a *modelAnswer) close(ctx context.Context) error {
+	if err := a.end(ctx, nil); err != nil {
 		return err
 	}
 	for _, p := range a.parts {

@@ -41,7 +41,7 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 	// Before the answer is recorded: no step has a record and an open reservation.
 	t.settleBudget(ctx, held, a.spent(ctx, req, done, err), done.Model)
 	if err == nil && a.err == nil {
-		a.err = a.close(ctx, true)
+		a.err = a.close(ctx)
 	}
 	// What has streamed is durable and folded before anything is made of it,
 	// and also when the run is stopped.

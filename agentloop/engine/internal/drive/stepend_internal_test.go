@@ -74,7 +74,7 @@ func TestAForeseenEndIsAppendedOnce(t *testing.T) {
 			tk := r.newTask(t.Context(), call)
 			a := &modelAnswer{r: tk, stepID: call.StepID, step: call.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
 			require.NoError(t, a.add(t.Context(), model.TextDelta{Text: "Hello."}))
-			require.NoError(t, a.close(t.Context(), true))
+			require.NoError(t, a.close(t.Context()))
 			require.NoError(t, tk.flush(t.Context()))
 			require.NoError(t, a.commit(t.Context(), tk.fact(&fact.ModelTurn{
 				RunID: r.run, StepID: call.StepID, Step: call.Step, Model: "m", Parts: a.turnParts(fact.StopEndTurn), StopReason: fact.StopEndTurn, Base: tk.factBase(),
