@@ -154,5 +154,6 @@ func (k *checker) checkSpace(w Workspace, path string) {
 	k.needed(slices.Contains([]string{WorkspaceMemory, WorkspaceLocal, WorkspaceObjects}, w.Provider), path+".provider",
 		"must be memory, local or objects")
 	k.require(w.Network == "" || w.Network == NetworkNone || w.Network == NetworkHost, path+".network", "must be none or host")
+	k.require(w.Network != NetworkHost || w.Provider == WorkspaceLocal, path+".network", "is for provider local only")
 	k.require(w.Capabilities == nil || len(w.Capabilities) > 0, path+".capabilities", "must not be empty")
 }

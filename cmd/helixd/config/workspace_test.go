@@ -44,6 +44,7 @@ func TestBadWorkspaces(t *testing.T) {
 		{"name", agent("workspace: {provider: local, name: a b}"), "helix.yaml:4: agents.a.workspace.name: the name must match [a-zA-Z0-9_-]{1,64}"},
 		{"approval of nothing", agent("workspace: {provider: local, approve: [run]}"), "helix.yaml:4: agents.a.workspace.approve[0]: is no operation of its capabilities"},
 		{"network", agent("workspace: {provider: local, network: some}"), "helix.yaml:4: agents.a.workspace.network: must be none or host"},
+		{"network without commands", agent("workspace: {provider: objects, network: host}"), "helix.yaml:4: agents.a.workspace.network: is for provider local only"},
 		{"two", agent("workspaces: {x: {provider: local}, y: {provider: local}}"), "helix.yaml:4: agents.a.workspaces: an agent has one workspace"},
 		{"both keys", agent("workspaces: {x: {provider: local}}\n    workspace: {provider: local}"), "helix.yaml:4: agents.a.workspaces: is another name of workspace: give one of the two"},
 		{"two names", agent("workspaces: {x: {provider: local, name: y}}"), "helix.yaml:4: agents.a.workspaces.x.name: the key is the name"},
