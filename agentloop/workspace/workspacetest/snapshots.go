@@ -110,7 +110,8 @@ func testKept(t *testing.T, p workspace.Provider) {
 	require.Equal(t, string(taken[1]), string(take(t, w)), "what is kept already needs no room")
 
 	// There is room for some 480 KiB.
-	write(t, w, map[string]string{"a": strings.Repeat("x", 200<<10), "b": strings.Repeat("y", 600<<10)})
+	write(t, w, map[string]string{"a": strings.Repeat("x", 200<<10)}) // first: it was larger
+	write(t, w, map[string]string{"b": strings.Repeat("y", 600<<10)})
 	_, err := w.Snapshots().Take(t.Context())
 	require.ErrorIs(t, err, workspace.ErrQuota)
 	require.NoError(t, w.FS().Remove(t.Context(), "b"))
