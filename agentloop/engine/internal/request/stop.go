@@ -46,7 +46,14 @@ func (c *Core) Stop(ctx context.Context, session string, kind fact.StopKind, rea
 		}
 	case t.Turn.Stop == nil:
 	case waits || !c.Node.DrivenElsewhere(ctx, t):
-		return c.DispatchAsked(ctx, t, ticket)
+		err := c.DispatchAsked(ctx, t, ticket)
+		if err == nil {
+			return nil
+		}
+		if now, herr := c.States.Head(ctx, session); herr == nil && Stopped(now) {
+			return nil // this node drove it, and has already stopped it
+		}
+		return err
 	default: // another node has it, if that lives
 		c.takeOverUnlessHeard(session, kind)
 	}
