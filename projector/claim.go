@@ -1,6 +1,8 @@
 package projector
 
 import (
+	"strings"
+
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 )
@@ -21,6 +23,18 @@ type Claim struct {
 	// that dies of the tree leaves nothing but its claim.
 	Silent    int `json:"silent,omitempty"`
 	Fruitless int `json:"fruitless,omitempty"`
+}
+
+// The fields of a claim that only fences other writers (see eventlog.Rollback).
+const (
+	fenceNode   = "rollback"
+	fencePrefix = "rollback-"
+)
+
+// Fences reports whether the claim only fences other writers, as that of a rollback: no node
+// drives the tree under it.
+func (c *Claim) Fences() bool {
+	return c.Node == fenceNode && strings.HasPrefix(c.RunID, fencePrefix)
 }
 
 func (t *Tree) claimed(r eventlog.Record, f *fact.RunClaimed) {

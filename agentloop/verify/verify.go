@@ -152,9 +152,10 @@ func (v *verifier) see(r eventlog.Record) (err error) {
 	return nil
 }
 
-// ours reports whether the holder of the tree wrote a record.
+// ours reports whether the node that holds the tree wrote a record.
 func (v *verifier) ours(r eventlog.Record) bool {
-	return r.Run != "" && v.tree.Claim != nil && r.Writer == v.tree.Claim.Writer
+	c := v.tree.Claim
+	return r.Run != "" && c != nil && r.Writer == c.Writer && !c.Fences()
 }
 
 // decide adds what is decided in the state as it is. It is not

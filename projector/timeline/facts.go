@@ -10,13 +10,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// The fields of a claim that only fences other writers (see
-// eventlog.Rollback).
-const (
-	fenceNode   = "rollback"
-	fencePrefix = "rollback-"
-)
-
 // fact folds a fact and returns the span that it is of. The claim and the
 // number of dead ranges are what they were before.
 func (t *Timeline) fact(l *lane, r eventlog.Record, f fact.Fact, claim *projector.Claim, dead int) *Span {
@@ -138,7 +131,7 @@ func (t *Timeline) leave(l *lane, status Status, seq uint64) {
 // claim marks the node that drives the tree from now on, and whether another node has
 // left its work unfinished.
 func (t *Timeline) claim(l *lane, seq uint64, f *fact.RunClaimed, last *projector.Claim) {
-	if isFence(t.state.Claim) {
+	if t.state.Claim.Fences() {
 		t.claimed = false
 		return
 	}
@@ -146,7 +139,7 @@ func (t *Timeline) claim(l *lane, seq uint64, f *fact.RunClaimed, last *projecto
 	if f.Attempt > 1 {
 		label = fmt.Sprintf("%s, attempt %d", f.Node, f.Attempt)
 	}
-	moved := last != nil && !isFence(last) && last.Node != f.Node
+	moved := last != nil && !last.Fences() && last.Node != f.Node
 	if moved {
 		label += ", from " + last.Node
 	}

@@ -3,9 +3,6 @@ package timeline
 import (
 	"cmp"
 	"slices"
-	"strings"
-
-	"github.com/helixd/helixd/projector"
 )
 
 // lane is what is known of a session beside its state.
@@ -169,13 +166,8 @@ func (t *Timeline) mark(l *lane, kind MarkKind, seq uint64, label string) *Mark 
 
 // nodeOf returns the node that drives the tree.
 func (t *Timeline) nodeOf() string {
-	if t.state.Claim == nil || isFence(t.state.Claim) {
+	if t.state.Claim == nil || t.state.Claim.Fences() {
 		return ""
 	}
 	return t.state.Claim.Node
-}
-
-// isFence reports whether a claim only fences other writers, as that of a rollback.
-func isFence(c *projector.Claim) bool {
-	return c.Node == fenceNode && strings.HasPrefix(c.RunID, fencePrefix)
 }

@@ -67,7 +67,7 @@ func (at Target) sequence(t *projector.Tree) (uint64, error) {
 
 // Rollback takes a session back. Nothing is deleted, and a run that is under
 // way is superseded. If a turn was open there, it is interrupted: Resume goes
-// on with it. It returns the marker, nil if there was nothing to take back.
+// on with it. So are the turns of sub-agents, which continue with their parent. It returns the marker, nil if there was nothing to take back.
 //
 // Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, *quota.Exceeded, and
 // those of eventlog.Rollback.
@@ -80,16 +80,27 @@ func (h *History) Rollback(ctx context.Context, session string, at Target) (*eve
 	if err != nil {
 		return nil, err
 	}
-	return h.goBack(ctx, session, seq, eventlog.ResyncRollback, func(then *projector.Tree) []record.Draft {
-		if !then.Running() {
-			return nil
+	return h.goBack(ctx, session, seq, eventlog.ResyncRollback, h.interrupted)
+}
+
+// interrupted returns the records that stop the runs which continue in a state. Those of
+// sub-agents continue with their parent's next run, as in a fork.
+func (h *History) interrupted(then *projector.Tree) (facts []record.Draft) {
+	for _, s := range then.Sessions() {
+		if !s.Running() {
+			continue
 		}
-		run := then.Turn.RunID
-		return []record.Draft{
-			{Run: run, Fact: &fact.RunEnded{RunID: run, Status: fact.RunStopped, Base: h.clock.FactBase(session)}},
-			{Run: run, Fact: &fact.StreamPaused{Reason: "rollback", Base: h.clock.FactBase(session)}},
+		run, base := s.Turn.RunID, h.clock.FactBase(s.SessionID)
+		ended := record.Draft{Run: run, Fact: &fact.RunEnded{RunID: run, Status: fact.RunStopped, Base: base}}
+		if s == &then.Session {
+			facts = append(facts, ended, record.Draft{Run: run, Fact: &fact.StreamPaused{Reason: "rollback", Base: base}})
+			continue
 		}
-	})
+		facts = append(facts, record.About(s.SessionID, []record.Draft{
+			{Run: run, Fact: &fact.InterruptRequested{RunID: run, Kind: fact.StopInterrupt, ByParent: true, Base: base}}, ended,
+		})...)
+	}
+	return facts
 }
 
 // goBack rolls a session back to a record and appends, with the marker, which
