@@ -54,7 +54,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 	}
 	for {
 		more := false
-		s, err := l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
+		s, err := l.requests.Do(ctx, req.SessionID, "", req.Hooks, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 			run, known, err := earlier(t, req, messages)
 			if run != "" || err != nil {
 				return nil, run, err
@@ -65,7 +65,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 			}
 			if t.Turn != nil {
 				facts, run, more, err = l.resumption(ctx, t, ResumeRequest{
-					SessionID: req.SessionID, Mode: mode, Messages: lacks, Hooks: req.Hooks,
+					SessionID: req.SessionID, Mode: mode, Messages: lacks,
 				})
 				return facts, run, err
 			}
@@ -74,7 +74,6 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 			}
 			facts = l.requests.NewRun(ctx, req.SessionID, fact.ModeStart, lacks, fact.RunOptions{})
 			run = facts[len(facts)-1].Run
-			l.node.Attach(req.SessionID, run, req.Hooks)
 			return facts, run, nil
 		})
 		if err != nil || !more {

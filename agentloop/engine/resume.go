@@ -87,7 +87,7 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	}
 	for {
 		more := false
-		s, err := l.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
+		s, err := l.requests.Do(ctx, req.SessionID, "", req.Hooks, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 			if t != nil {
 				if run := t.RunNamed(req.Options.Name); run != nil {
 					return nil, run.RunID, nil
@@ -142,7 +142,6 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	}
 	begin := l.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, req.Options)
 	run = begin[0].Run
-	l.node.Attach(req.SessionID, run, req.Hooks)
 	facts = append(append(append(facts, begin...), l.clock.Resumed(&t.Session, run, req.Mode)), merged...)
 	return facts, run, false, nil
 }

@@ -123,7 +123,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 	if err := plan.CheckClientTools(l.agents.Defs()[req.AgentType], req.Options.Tools); err != nil {
 		return Started{}, err
 	}
-	return l.requests.Do(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
+	return l.requests.Do(ctx, req.SessionID, req.AgentType, req.Hooks, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 		if t == nil {
 			state := req.State
 			if state == nil {
@@ -161,7 +161,6 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			}
 			facts = append(facts, merged...)
 		}
-		l.node.Attach(req.SessionID, run, req.Hooks)
 		return facts, run, nil
 	})
 }

@@ -146,7 +146,7 @@ func (h *History) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		charged.Done(t)
 	} else if err = h.requests.Hosted(ctx, then.AgentType); err == nil {
 		var s request.Started
-		s, err = h.requests.Do(ctx, id, then.AgentType, propose)
+		s, err = h.requests.Do(ctx, id, then.AgentType, nil, propose)
 		forked.RunID = s.RunID
 	}
 	if err != nil {

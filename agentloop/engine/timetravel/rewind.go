@@ -60,23 +60,30 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 	begin := func(then *projector.Tree) []record.Draft {
 		facts := h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, fact.RunOptions{})
 		run = facts[0].Run
-		h.requests.Node.Attach(req.SessionID, run, req.Hooks)
 		return append(facts, h.clock.Resumed(&then.Session, run, req.Mode))
 	}
-	marker, err := h.goBack(ctx, req.SessionID, seq, reason, begin)
+	marker, err := h.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []record.Draft {
+		facts := begin(then)
+		h.requests.Node.Attach(req.SessionID, run, req.Hooks)
+		return facts
+	})
+	if marker == nil {
+		h.requests.Node.Detach(req.SessionID, run)
+	}
 	switch {
 	case err != nil:
-		h.requests.Node.Detach(req.SessionID, run)
 		return request.Started{}, err
 	case marker == nil: // nothing has happened since
 		charged.Done(nil) // the request charges
-		return h.requests.Do(ctx, req.SessionID, "", func(t *projector.Tree) ([]record.Draft, string, error) {
+		return h.requests.Do(ctx, req.SessionID, "", req.Hooks, func(t *projector.Tree) ([]record.Draft, string, error) {
 			facts := begin(t)
 			return facts, run, nil
 		})
 	}
 	if after, err := h.states.Head(ctx, req.SessionID); err == nil { // otherwise it counts once the read models see it
 		charged.Done(after)
+		after.Claim = t.Claim // not the rollback's: the node that had the tree may look at the log again
+		t = after
 	}
 	h.requests.Dispatch(t, ticket)
 	return request.Begun(req.SessionID, run), nil

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -30,7 +31,7 @@ type Node struct {
 	mu   sync.Mutex
 	live map[string]*drivenTree
 	// requested are the hooks of requests, by session.
-	requested map[string]*requestHooks
+	requested map[string][]*requestHooks
 	// asked counts the requests that are being appended, by session.
 	asked    map[string]int
 	drains   chan struct{} // closed when the node drains
@@ -42,7 +43,7 @@ type Node struct {
 func New(h *drive.Host, states *snapshot.Store, list agentloop.Worklist, agents *Agents, superseded func(session, run string)) *Node {
 	n := &Node{
 		host: h, states: states, worklist: list, agents: agents, superseded: superseded,
-		live: map[string]*drivenTree{}, requested: map[string]*requestHooks{}, asked: map[string]int{},
+		live: map[string]*drivenTree{}, requested: map[string][]*requestHooks{}, asked: map[string]int{},
 		drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 	}
 	h.Drains, h.HandsOver, h.Spread = n.drains, n.HandsOver, n.spread
@@ -78,6 +79,19 @@ func (n *Node) Live(session string) bool {
 func (n *Node) Take(session string, ticket uint64, force bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.take(session, ticket, force)
+}
+
+// TakeUp is Take for a tree to which a request has been appended.
+func (n *Node) TakeUp(t *projector.Tree, ticket uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.begin(t)
+	n.take(t.SessionID, ticket, false)
+}
+
+// take is Take. The caller has the lock.
+func (n *Node) take(session string, ticket uint64, force bool) {
 	run := n.live[session]
 	if run != nil {
 		run.force = run.force || force
@@ -121,24 +135,20 @@ func (n *Node) keep(session string, run *drivenTree) {
 		if time.Since(began) > maxHoldPause { // it went well for a while
 			pause = minHoldPause
 		}
-		retry, idle, elsewhere := false, false, false
+		retry, idle := false, false
 		log := n.host.Logger.With(eventlog.LogSession, session, eventlog.LogRun, run.id)
 		switch {
 		case err == nil:
 			idle = true
 		case errors.Is(err, agentloop.ErrStopping), n.Ctx.Err() != nil:
 		case errors.Is(err, errHeld):
-			elsewhere = true
 		case errors.Is(err, drive.ErrSpread):
-			elsewhere = true
 			n.host.Metrics.LostTo("spread")
 			log.Debug("run handed over to a node that is less busy")
 		case errors.Is(err, drive.ErrHandedOver):
-			elsewhere = true
 			n.host.Metrics.LostTo("drained")
 			log.Info("run handed over: this node drains")
 		case errors.Is(err, eventlog.ErrSuperseded):
-			elsewhere = true
 			n.host.Metrics.LostTo("superseded")
 			log.Info("run taken over by another node")
 			n.superseded(session, run.id)
@@ -165,9 +175,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 		if n.Ctx.Err() != nil || !retry && !run.again {
 			delete(n.live, session)
 			n.host.Metrics.Drives(-1)
-			if n.forgetHooks(session); elsewhere {
-				delete(n.requested, session)
-			}
+			n.forgetBegun(session)
 			to := run.to
 			n.mu.Unlock()
 			select {

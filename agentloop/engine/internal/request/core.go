@@ -89,13 +89,13 @@ func (c *Core) DispatchAsked(ctx context.Context, t *projector.Tree, ticket uint
 func (c *Core) Dispatch(t *projector.Tree, ticket uint64) {
 	elsewhere := c.Node.HandsOver(t.AgentType) || c.Agents.Defs()[t.AgentType] == nil && !decide.Aborting(&t.Session)
 	if elsewhere && c.Worklist != nil && !c.Node.Live(t.SessionID) {
-		c.Node.ForgetRequest(t.SessionID)
+		c.Node.ForgetRequests(t)
 		if claim := t.Claim; claim == nil || !c.Worklist.Holds(c.Node.Ctx, claim.Node, t.SessionID, ticket) {
 			c.Worklist.Wake("", t.AgentType, t.SessionID)
 		}
 		return
 	}
-	c.Node.Take(t.SessionID, ticket, false)
+	c.Node.TakeUp(t, ticket)
 }
 
 // Propose returns what to append to a session in state t (nil: there is none),
@@ -115,18 +115,24 @@ func (c *Core) NewRun(ctx context.Context, session string, mode fact.RunMode, me
 }
 
 // Do appends what propose makes of the session's state, and has the tree
-// driven. agentType is a new session's.
-func (c *Core) Do(ctx context.Context, session, agentType string, propose Propose) (Started, error) {
-	var run string
+// driven. agentType is a new session's. hooks, if not nil, are those of the run that is
+// proposed.
+func (c *Core) Do(ctx context.Context, session, agentType string, hooks *agentloop.Hooks, propose Propose) (Started, error) {
+	var run, proposed string
 	t, ticket, err := c.AppendWork(ctx, session, agentType, Always, func(t *projector.Tree) (facts []record.Draft, err error) {
-		facts, run, err = propose(t)
+		c.Node.Detach(session, proposed) // another writer was first: there is no such run
+		proposed = ""
+		if facts, run, err = propose(t); err == nil && len(facts) > 0 && run != "" {
+			proposed = run
+			c.Node.Attach(session, run, hooks) // before a node can drive it
+		}
 		return facts, err
 	})
-	if err != nil {
-		c.Node.Detach(session, run)
-		return Started{}, err
+	if err == nil {
+		err = c.DispatchAsked(ctx, t, ticket)
 	}
-	if err := c.DispatchAsked(ctx, t, ticket); err != nil {
+	if err != nil {
+		c.Node.Detach(session, proposed)
 		return Started{}, err
 	}
 	return Begun(session, run), nil
