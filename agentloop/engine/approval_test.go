@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,4 +116,39 @@ func TestBadApprovals(t *testing.T) {
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, agentloop.AgentError{Agent: "a", Path: "requireApproval." + tools, Problem: problem}, *refused)
 	}
+}
+
+// A request that confirms the open approvals and has answers stores both. An answer counts
+// before the confirmation.
+func TestAConfirmationKeepsTheAnswersOfItsRequest(t *testing.T) {
+	var paid atomic.Int32
+	g := newRig(t, agentloop.Agent{
+		Name: "a", Model: script(scripted.Turn{ToolCalls: []scripted.Call{
+			{ID: "pay", Name: "pay", Arguments: json.RawMessage(`{}`)},
+			{ID: "more", Name: "pay", Arguments: json.RawMessage(`{}`)},
+			{ID: "ask", Name: "ask", Arguments: json.RawMessage(`{}`)},
+		}}, done),
+		Tools: []agentloop.Tool{
+			{Name: "ask", Client: true},
+			{Name: "pay", RequireApproval: agentloop.AlwaysApprove, Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
+				return paid.Add(1), nil
+			}},
+		},
+	})
+	g.start("s", "a", "go")
+	released(t, g.loop)
+	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{
+		SessionID: "s", Mode: fact.ModeWithConfirmation, Approved: true, Answers: []engine.Submission{
+			{ToolCallID: "ask", Kind: fact.SubmitClientResult, Result: json.RawMessage(`"fog"`)},
+			{ToolCallID: "more", Kind: fact.SubmitApproval, Reason: "once is enough"},
+		},
+	})
+	require.NoError(t, err)
+	state := g.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	told := toldOf(&state.Session)
+	require.Equal(t, `"fog"`, told["ask"])
+	require.Equal(t, "1", told["pay"])
+	require.Contains(t, told["more"], "was not approved")
+	require.EqualValues(t, 1, paid.Load())
 }

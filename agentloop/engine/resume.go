@@ -27,7 +27,7 @@ type ResumeRequest struct {
 	CheckpointID string
 	// Turn is the turn that retry does again, from 1; 0: the last one.
 	Turn int
-	// Approved decides all open approvals (with_confirmation).
+	// Approved decides all open approvals (with_confirmation) that Answers do not.
 	Approved bool
 	// Answers are to calls that wait; they are stored with the request, all or none.
 	Answers []Submission
@@ -125,10 +125,11 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	case fact.ModeWithMessage:
 		facts = append(facts, unanswered(l.clock.AbandonAll(t), req.Answers)...)
 	case fact.ModeWithConfirmation:
-		facts = l.clock.ConfirmAll(t, req.Approved)
-		if len(facts) == 0 {
+		confirmed := l.clock.ConfirmAll(t, req.Approved)
+		if len(confirmed) == 0 {
 			return nil, "", false, agentloop.ErrNothingToConfirm
 		}
+		facts = append(facts, unanswered(confirmed, req.Answers)...)
 	}
 	if len(facts) > maxAnswers && len(req.Answers) == 0 {
 		return facts[:maxAnswers], "", true, nil

@@ -144,8 +144,8 @@ func answersOf(ctx context.Context, l *Loop, t *projector.Tree, answers []Submis
 }
 
 // unanswered leaves out what is drafted about calls that have an answer.
-func unanswered(abandoned []record.Draft, answers []Submission) []record.Draft {
-	return slices.DeleteFunc(abandoned, func(d record.Draft) bool {
+func unanswered(drafted []record.Draft, answers []Submission) []record.Draft {
+	return slices.DeleteFunc(drafted, func(d record.Draft) bool {
 		f, ok := d.Fact.(*fact.ResultSubmitted)
 		return ok && slices.ContainsFunc(answers, func(s Submission) bool { return s.ToolCallID == f.ToolCallID })
 	})
