@@ -92,6 +92,68 @@ func drainsWithSuspects(t *testing.T, list agentloop.Worklist) {
 	}
 }
 
+// A run that breaks off while its node drains finishes here if no other node hosts its agent.
+func TestADrainingNodeTakesUpWhatBrokeOff(t *testing.T) {
+	for name, list := range map[string]agentloop.Worklist{"without a work list": nil, "with a work list": onlyNode{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log, may := &unreachable{Log: memory.New()}, make(chan struct{})
+				loop, err := engine.New(log, []agentloop.Agent{{Name: "a", Model: saysWhen("Done.", may)}}, &engine.Options{Worklist: list})
+				require.NoError(t, err)
+				t.Cleanup(loop.Stop)
+				_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+				require.NoError(t, err)
+				synctest.Wait()
+				drained := make(chan struct{})
+				go func() {
+					defer close(drained)
+					loop.Drain(t.Context())
+				}()
+				synctest.Wait() // for the answer
+				log.down.Store(true)
+				close(may)
+				synctest.Wait() // the answer was not stored
+				log.down.Store(false)
+				<-drained
+				require.Equal(t, projector.SessionCompleted, stateOf(t, log, "s").Status)
+			})
+		})
+	}
+}
+
+// A run that breaks off while its node drains is left to another node that hosts its agent.
+func TestADrainingNodeGivesAwayWhatBrokeOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, may, list := &unreachable{Log: memory.New()}, make(chan struct{}), &woken{}
+		loop, err := engine.New(log, []agentloop.Agent{{Name: "a", Model: saysWhen("Done.", may)}}, &engine.Options{Worklist: list})
+		require.NoError(t, err)
+		t.Cleanup(loop.Stop)
+		_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+		require.NoError(t, err)
+		synctest.Wait()
+		drained := make(chan struct{})
+		go func() {
+			defer close(drained)
+			loop.Drain(t.Context())
+		}()
+		synctest.Wait() // for the answer
+		log.down.Store(true)
+		close(may)
+		<-drained
+		require.True(t, stateOf(t, log.Log, "s").Running())
+		require.Equal(t, []string{"s"}, list.sessions)
+	})
+}
+
+// woken is a work list on which another node hosts all agents. It keeps which sessions that node
+// is to take up.
+type woken struct {
+	otherNode
+	sessions []string
+}
+
+func (w *woken) Wake(_, _, session string) { w.sessions = append(w.sessions, session) }
+
 // otherNode is a work list on which another node hosts all agents.
 type otherNode struct{ onlyNode }
 

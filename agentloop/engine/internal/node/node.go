@@ -135,7 +135,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 		if time.Since(began) > maxHoldPause { // it went well for a while
 			pause = minHoldPause
 		}
-		retry, idle := false, false
+		retry, idle, handed := false, false, false // handed over to another node
 		log := n.host.Logger.With(eventlog.LogSession, session, eventlog.LogRun, run.id)
 		switch {
 		case err == nil:
@@ -143,9 +143,11 @@ func (n *Node) keep(session string, run *drivenTree) {
 		case errors.Is(err, agentloop.ErrStopping), n.Ctx.Err() != nil:
 		case errors.Is(err, errHeld):
 		case errors.Is(err, drive.ErrSpread):
+			handed = true
 			n.host.Metrics.LostTo("spread")
 			log.Debug("run handed over to a node that is less busy")
 		case errors.Is(err, drive.ErrHandedOver):
+			handed = true
 			n.host.Metrics.LostTo("drained")
 			log.Info("run handed over: this node drains")
 		case errors.Is(err, eventlog.ErrSuperseded):
@@ -160,16 +162,18 @@ func (n *Node) keep(session string, run *drivenTree) {
 			idle = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
 			log.Error("run stopped", "error", err)
 		default:
-			retry = !n.Draining()
-			if errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck) {
-				pause = maxHoldPause // it will come again, most likely
+			again := errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck) // it will come again, most likely
+			if handed = n.HandsOver(run.agent); handed || again && n.Draining() {
+				log.Error("run broke off and is left to other nodes: this node drains", "error", err)
+				break
+			}
+			if retry = true; again {
+				pause = maxHoldPause
 			}
 			log.Error("run broke off and is taken up again", "error", err, "pause", pause)
-			if retry {
-				n.pauses(run, true)
-				n.rest(run, pause)
-				n.pauses(run, false)
-			}
+			n.pauses(run, true)
+			n.rest(run, pause)
+			n.pauses(run, false)
 		}
 		n.mu.Lock()
 		if n.Ctx.Err() != nil || !retry && !run.again {
@@ -185,7 +189,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 			switch {
 			case idle && run.agreed:
 				n.remove(session, run)
-			case n.worklist != nil && errors.Is(err, drive.ErrHandedOver):
+			case handed:
 				n.worklist.Wake(to, run.agent, session)
 			}
 			return
@@ -197,14 +201,18 @@ func (n *Node) keep(session string, run *drivenTree) {
 	}
 }
 
-// rest waits, unless there is a request for the tree or the loop drains.
+// rest waits, unless there is a request for the tree or the loop begins to drain.
 func (n *Node) rest(run *drivenTree, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
+	drains := n.drains
+	if n.Draining() { // the run finishes here
+		drains = nil
+	}
 	select {
 	case <-t.C:
 	case <-run.asked:
-	case <-n.drains:
+	case <-drains:
 	case <-n.Ctx.Done():
 	}
 }
