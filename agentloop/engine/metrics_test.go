@@ -189,6 +189,32 @@ func TestMetricsOfATakeover(t *testing.T) {
 	})
 }
 
+// A rollback is no takeover: no other node continues.
+func TestMetricsOfARollback(t *testing.T) {
+	t.Parallel()
+	store, hangs := memory.New(), make(chan struct{}, 1)
+	g, reg := measured(t, store, agentloop.Agent{
+		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: modelFunc(
+			func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+				if len(req.Messages) == 1 {
+					return script(call("ask", `{}`)).Generate(ctx, req, emit)
+				}
+				return stuck(hangs).Generate(ctx, req, emit)
+			}),
+	})
+	g.start("s", "a", "go")
+	state := g.comes("s", func(t *projector.Tree) bool { return t.StreamStatus == eventlog.StreamWaiting })
+	released(t, g.loop)
+	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Messages: []agentloop.Input{{Content: "never mind"}}})
+	require.NoError(t, err)
+	<-hangs
+	_, err = g.loop.TimeTravel.Rollback(t.Context(), "s", timetravel.Target{Sequence: state.Head})
+	require.NoError(t, err)
+	released(t, g.loop)
+	require.NotContains(t, strings.Join(scraped(t, reg), "\n"), "helixd_runs_lost_total{")
+	require.NotContains(t, g.types("s"), "executor_superseded")
+}
+
 // TestMetricsStayFew: what models make up is no label.
 func TestMetricsStayFew(t *testing.T) {
 	t.Parallel()

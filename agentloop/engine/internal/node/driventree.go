@@ -14,9 +14,10 @@ type drivenTree struct {
 	asked chan struct{}
 	// held is the head after which this node has claimed the tree, 0 if it
 	// has not. It is the driving goroutine's.
-	held  uint64
-	agent string // the root's, the driving goroutine's
-	id    string // of the run that it was held for last, the driving goroutine's
+	held    uint64
+	claimed bool   // since then, the driving goroutine's
+	agent   string // the root's, the driving goroutine's
+	id      string // of the run that it was held for last, the driving goroutine's
 }
 
 func newDriven() *drivenTree { return &drivenTree{asked: make(chan struct{}, 1)} }

@@ -62,6 +62,7 @@ func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err e
 	if err := r.Claim(ctx, attempt); err != nil {
 		return err
 	}
+	run.claimed = true
 	n.host.Metrics.Claimed(attempt > 1 && before != nil && before.Node != n.host.Node)
 	n.agree(run)
 	run.underWay(n)

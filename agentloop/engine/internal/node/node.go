@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -151,9 +152,7 @@ func (n *Node) keep(session string, run *drivenTree) {
 			n.host.Metrics.LostTo("drained")
 			log.Info("run handed over: this node drains")
 		case errors.Is(err, eventlog.ErrSuperseded):
-			n.host.Metrics.LostTo("superseded")
-			log.Info("run taken over by another node")
-			n.superseded(session, run.id)
+			n.lost(session, run, log)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
 			idle = true
 			log.Info("run stopped: the session was erased")
@@ -195,10 +194,26 @@ func (n *Node) keep(session string, run *drivenTree) {
 			return
 		}
 		if run.again {
-			run.again, run.held, run.to, pause = false, 0, "", minHoldPause
+			run.again, run.held, run.claimed, run.to, pause = false, 0, false, "", minHoldPause
 		}
 		n.mu.Unlock()
 	}
+}
+
+// lost tells that another node has taken the tree over, unless this node has not driven it, or
+// a rollback has superseded it.
+func (n *Node) lost(session string, run *drivenTree, log *slog.Logger) {
+	if !run.claimed {
+		log.Debug("another node was first to claim the run")
+		return
+	}
+	if t, err := n.states.Head(n.Ctx, session); err == nil && t.Claim != nil && t.Claim.Fences() {
+		log.Info("run stopped: the session was rolled back")
+		return
+	}
+	n.host.Metrics.LostTo("superseded")
+	log.Info("run taken over by another node")
+	n.superseded(session, run.id)
 }
 
 // rest waits, unless there is a request for the tree or the loop begins to drain.
