@@ -80,7 +80,7 @@ func (h *History) Rollback(ctx context.Context, session string, at Target) (*eve
 	if err != nil {
 		return nil, err
 	}
-	return h.goBack(ctx, session, seq, eventlog.ResyncRollback, h.interrupted)
+	return h.goBack(ctx, session, seq, eventlog.ResyncRollback, func(*projector.Tree) error { return nil }, h.interrupted)
 }
 
 // interrupted returns the records that stop the runs which continue in a state. Those of
@@ -104,10 +104,12 @@ func (h *History) interrupted(then *projector.Tree) (facts []record.Draft) {
 }
 
 // goBack rolls a session back to a record and appends, with the marker, which
-// steps that ends, a stream_resync and what next makes of the state there. The
+// steps that ends, a stream_resync and what next makes of the state there, unless may refuses
+// to leave the state that the session has now. The
 // marker holds the whole state, so its bytes are charged.
 func (h *History) goBack(
-	ctx context.Context, session string, seq uint64, reason eventlog.ResyncReason, next func(*projector.Tree) []record.Draft,
+	ctx context.Context, session string, seq uint64, reason eventlog.ResyncReason,
+	may func(now *projector.Tree) error, next func(then *projector.Tree) []record.Draft,
 ) (*eventlog.Truncated, error) {
 	then, err := h.states.At(ctx, session, seq)
 	if err != nil {
@@ -129,6 +131,9 @@ func (h *History) goBack(
 				return nil, err
 			}
 			now, err := h.states.At(ctx, session, head)
+			if err == nil {
+				err = may(now)
+			}
 			if err != nil {
 				return nil, err
 			}

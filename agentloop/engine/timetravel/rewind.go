@@ -2,6 +2,7 @@ package timetravel
 
 import (
 	"context"
+	"errors"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/admission"
@@ -26,6 +27,18 @@ type RewindRequest struct {
 // Rewind resumes a session from a checkpoint or the beginning of a turn or run. The engine's Resume
 // calls it for the modes from_checkpoint and retry, and names the errors.
 func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Started, error) {
+	for {
+		s, err := h.rewind(ctx, req)
+		if !errors.Is(err, errMoved) {
+			return s, err
+		}
+	}
+}
+
+// errMoved: the session is not any more as it was looked at.
+var errMoved = errors.New("agentloop: the session has moved")
+
+func (h *History) rewind(ctx context.Context, req RewindRequest) (request.Started, error) {
 	t, err := h.states.Head(ctx, req.SessionID)
 	if err != nil {
 		return request.Started{}, err
@@ -56,13 +69,21 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 		return request.Started{}, err
 	}
 	defer done()
+	// Another request may begin a run meanwhile: it is not superseded.
+	current := t.CurrentRun()
+	free := func(now *projector.Tree) error {
+		if now.Running() && (current == nil || now.CurrentRun().RunID != current.RunID) {
+			return agentloop.ErrAlreadyRunning
+		}
+		return nil
+	}
 	var run string
 	begin := func(then *projector.Tree) []record.Draft {
 		facts := h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, fact.RunOptions{})
 		run = facts[0].Run
 		return append(facts, h.clock.Resumed(&then.Session, run, req.Mode))
 	}
-	marker, err := h.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []record.Draft {
+	marker, err := h.goBack(ctx, req.SessionID, seq, reason, free, func(then *projector.Tree) []record.Draft {
 		facts := begin(then)
 		h.requests.Node.Attach(req.SessionID, run, req.Hooks)
 		return facts
@@ -75,8 +96,17 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 		return request.Started{}, err
 	case marker == nil: // nothing has happened since
 		charged.Done(nil) // the request charges
-		return h.requests.Do(ctx, req.SessionID, "", req.Hooks, func(t *projector.Tree) ([]record.Draft, string, error) {
-			facts := begin(t)
+		return h.requests.Do(ctx, req.SessionID, "", req.Hooks, func(now *projector.Tree) ([]record.Draft, string, error) {
+			if now == nil {
+				return nil, "", eventlog.ErrSessionNotFound
+			}
+			if err := free(now); err != nil {
+				return nil, "", err
+			}
+			if now.Head != t.Head {
+				return nil, "", errMoved
+			}
+			facts := begin(now)
 			return facts, run, nil
 		})
 	}
