@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -27,15 +29,28 @@ func asks(n int) scripted.Turn {
 }
 
 func TestAnAnswerWithTooManyCallsIsAFailedModelCall(t *testing.T) {
-	g := newRig(t, agentloop.Agent{
+	g, reg := measured(t, memory.New(), agentloop.Agent{
 		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(asks(agentloop.MaxCalls + 1)),
 	})
 	g.start("s", "a", "go")
 	state := g.ended("s")
+	require.Contains(t, scraped(t, reg), `helixd_model_duration_seconds_count{model="scripted",outcome="`+agentloop.CodeTooManyCalls+`"} 1`)
 	require.Equal(t, projector.SessionFailed, state.Status)
 	require.Equal(t, agentloop.CodeTooManyCalls, state.Error.Code)
 	require.Len(t, state.Messages, 1)
 	require.NotContains(t, g.types("s"), "[call_suspended]")
+}
+
+// An adapter that sends a piece of a call that it has not begun makes a mistake: its call was
+// not cut off.
+func TestAMistakeOfAnAdapterIsMeasured(t *testing.T) {
+	g, reg := measured(t, memory.New(), agentloop.Agent{Name: "a", Model: modelFunc(
+		func(_ context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
+			return model.Answer{StopReason: fact.StopToolUse}, emit(model.ToolCallDelta{Text: "{}"})
+		})})
+	g.start("s", "a", "go")
+	require.Equal(t, agentloop.CodeInternal, g.ended("s").Error.Code)
+	require.Contains(t, scraped(t, reg), `helixd_model_duration_seconds_count{model="other",outcome="`+agentloop.CodeInternal+`"} 1`)
 }
 
 func TestAnAnswerMayHaveMaxCallsCalls(t *testing.T) {

@@ -128,10 +128,14 @@ func (t *task) generate(ctx context.Context, req model.Request, a *modelAnswer, 
 // modelOutcome says what has become of a model's call, for Metrics.
 func modelOutcome(ctx context.Context, a *modelAnswer, err error) string {
 	switch {
+	case ctx.Err() == nil && a.err != nil && unrecordable(a.err): // the adapter's mistake
+		return metrics.Outcome(agentloop.CodeInternal)
 	case ctx.Err() != nil, a.err != nil:
 		return "cut_off"
 	case err != nil:
 		return metrics.Outcome(asModelError(err).Code)
+	case a.excess:
+		return metrics.Outcome(errExcess.Code)
 	}
 	return metrics.Outcome("")
 }
