@@ -72,7 +72,8 @@ type Difference struct {
 // decides about itself (claims, poisoned trees), and what an earlier version
 // wrote that has no record here.
 //
-// Errors: those of records and ctx, and that an agent is ill-defined.
+// Errors: those of records and ctx, that an agent is ill-defined, and that the session has no run
+// of the options.
 func Session(ctx context.Context, records iter.Seq2[eventlog.Record, error], agents []agentloop.Agent, o *Options) (Result, error) {
 	defs, err := plan.Compile(agents)
 	if err != nil {
@@ -96,6 +97,9 @@ func Session(ctx context.Context, records iter.Seq2[eventlog.Record, error], age
 			break
 		}
 	}
+	if v.only != "" && !v.requested {
+		return v.found, fmt.Errorf("agentloop: verify: the session has no run %q", v.only)
+	}
 	return v.found, nil
 }
 
@@ -116,6 +120,8 @@ type verifier struct {
 	defs  map[string]*plan.Agent
 	only  string // a run; empty: all
 	found Result
+	// requested: the session has the run that is looked at alone.
+	requested bool
 
 	due   []decide.Effect          // appends that were decided since the last one
 	async map[string]decide.Effect // by key, what takes its time and has no end yet
@@ -132,6 +138,7 @@ func (v *verifier) see(r eventlog.Record) (err error) {
 			err = fmt.Errorf("agentloop: panic: verifying record %d: %v\n%s", r.Sequence, p, debug.Stack())
 		}
 	}()
+	v.requested = v.requested || r.Type == (*fact.RunRequested)(nil).Type() && r.Run == v.only
 	appended := v.compare(r)
 	v.found.Records++
 	v.found.Head = r.Sequence

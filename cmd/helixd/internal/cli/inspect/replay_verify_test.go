@@ -91,6 +91,7 @@ $`, out)
 		"no configuration":      {[]string{"replay", "s", "--verify"}, "--config FILE"},
 		"a part of the session": {[]string{"replay", "s", "--verify", "--config", file, "--from", "3"}, "the whole session"},
 		"no verification":       {[]string{"replay", "s", "--config", file}, "go with --verify"},
+		"no such run":           {[]string{"replay", "s", "--verify", "--config", file, "--run", "nobody"}, `the session has no run "nobody"`},
 		"no such session":       {[]string{"replay", "nobody", "--verify", "--config", file}, "(NOT_FOUND)"},
 		"no such file":          {[]string{"replay", "s", "--verify", "--config", file + "x"}, "no such file"},
 	} {
