@@ -38,8 +38,11 @@ func (d *exam) daemon(ctx context.Context, base string) error {
 	}
 	r := answer.Readiness
 	if r.Backend == "" { // it shows more to known callers
-		d.Warning(checkDaemon, "", map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; it shows more to known callers only",
-			"give a token with the operation status: --token or HELIX_TOKEN")
+		report, found := d.Warning, base+" is ready"
+		if !r.Ready {
+			report, found = d.Problem, base+" is not ready"
+		}
+		report(checkDaemon, "", found+"; it shows more to known callers only", "give a token with the operation status: --token or HELIX_TOKEN")
 		d.daemonClock(base, answer.Date, asked, came)
 		return nil
 	}

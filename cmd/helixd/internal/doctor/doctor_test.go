@@ -89,7 +89,7 @@ func TestDoctorOnADaemonThatDoesNotKnowTheCaller(t *testing.T) {
 		}))
 		t.Cleanup(s.Close)
 		out, err := doctorText(t, t.Context(), time.Now, "--server", s.URL)
-		require.NoError(t, err)
+		require.Equal(t, status != 200, errors.Is(err, errProblems), out)
 		require.Contains(t, out, want)
 		require.Contains(t, out, "-> give a token with the operation status: --token or HELIX_TOKEN\n")
 	}
@@ -264,6 +264,18 @@ func TestDoctorOnReplicasOfOneServer(t *testing.T) {
 	out, err := doctorText(t, t.Context(), time.Now, "--data-dir", filepath.Join(t.TempDir(), "data"))
 	require.ErrorIs(t, err, errProblems)
 	require.Contains(t, out, "nats.replicas")
+}
+
+// A folder that can't be read is not taken for one that a daemon uses.
+func TestDoctorOnADamagedFolder(t *testing.T) {
+	dir := clitest.Stored(t, nil)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "jetstream", "format"), []byte("{"), 0o600))
+	out, err := doctorText(t, t.Context(), time.Now, "--data-dir", dir)
+	require.Equal(t, 2, flags.ExitCode(err))
+	require.Contains(t, out, "problem  folder")
+	require.Contains(t, out, "format is damaged")
+	require.NotContains(t, out, "in use")
+	require.NotContains(t, out, "chown")
 }
 
 // A folder whose data a cluster has is in nobody's use, whatever the file says it is for.

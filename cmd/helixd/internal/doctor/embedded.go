@@ -41,8 +41,12 @@ func (d *exam) embedded(ctx context.Context) error {
 	case newer:
 		d.Problem(checkFolder, dir, err.Error(), "run a version of helixd that reads the folder's format, or restore a backup of this version into an empty folder")
 		return nil
-	case err != nil && !lockable(dir):
-		d.Problem(checkFolder, dir, err.Error(), fmt.Sprintf("let the user that runs helixd read and write %s (chown -R)", dir))
+	case err != nil && !errors.Is(err, embed.ErrInUse):
+		advice := "correct what it names, or restore a backup into an empty folder"
+		if !lockable(dir) {
+			advice = fmt.Sprintf("let the user that runs helixd read and write %s (chown -R)", dir)
+		}
+		d.Problem(checkFolder, dir, err.Error(), advice)
 		return err
 	case err != nil:
 		d.OK(checkFolder, "%s is in use by a daemon that runs: it is asked", dir)
@@ -80,8 +84,8 @@ func (d *exam) moved(dir string, mark []byte) {
 			"If the other one never served, helixd cluster grow --cancel makes this folder usable again")
 }
 
-// lockable reports whether this process can use the folder's lock: what keeps
-// it from the folder is then another server.
+// lockable reports whether this process can use the folder's lock: otherwise the folder is
+// another user's.
 func lockable(dir string) bool {
 	f, err := os.OpenFile(filepath.Join(dir, "helixd.lock"), os.O_RDWR, 0)
 	if err != nil {
