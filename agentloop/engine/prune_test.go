@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -238,5 +239,31 @@ func TestTidy(t *testing.T) {
 	require.Equal(t, admin.Tidied{Errors: 1}, tidy())
 	s.fails = nil
 	require.Equal(t, admin.Tidied{Trees: 1}, tidy())
+	require.Empty(t, s.trees)
+}
+
+// unlisted is a shelf that can't say what is on it.
+type unlisted struct{ *shelf }
+
+func (unlisted) Roots(context.Context) ([]string, error) { return nil, errors.New("the shelf is dark") }
+
+// A provider that can't list its files does not keep the files of others.
+func TestTidyGoesOnWithTheOtherProviders(t *testing.T) {
+	dark, s := unlisted{newShelf()}, newShelf()
+	dark.id = "dark" // sorts before the other one
+	var now atomic.Int64
+	loop, err := engine.New(memory.New(), nil, &engine.Options{
+		Workspaces: []workspace.Provider{dark, s}, Now: func() time.Time { return time.UnixMilli(now.Load()) },
+	})
+	require.NoError(t, err)
+	t.Cleanup(loop.Stop)
+	_, _, err = s.Open(t.Context(), workspace.Session{Root: "left", ID: "left"})
+	require.NoError(t, err)
+	for _, want := range []admin.Tidied{{Waiting: 1}, {Trees: 1}} {
+		done, err := loop.Admin.Tidy(t.Context())
+		require.ErrorContains(t, err, "dark: the shelf is dark")
+		require.Equal(t, want, done)
+		now.Add(admin.TidyGrace.Milliseconds())
+	}
 	require.Empty(t, s.trees)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -28,7 +29,7 @@ type Tidied struct {
 // be. Each node has to, since only it may reach some of its files. One at a
 // time.
 //
-// Errors: those of listing what there is; ctx's.
+// Errors: those of listing what there is, after the providers that can; ctx's.
 func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
 	select {
 	case a.tidying <- struct{}{}:
@@ -37,12 +38,19 @@ func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
 		return Tidied{}, context.Cause(ctx)
 	}
 	var done Tidied
+	var unlisted []error
 	now, useless := a.requests.Clock.Now(), map[string]time.Time{}
 	for _, kind := range a.files.Providers.Kinds() {
 		p := a.files.Providers[kind]
 		roots, err := p.Roots(ctx)
-		if err != nil {
-			return done, fmt.Errorf("agentloop: tidy: %s: %w", kind, err)
+		if err != nil { // the others are tidied
+			unlisted = append(unlisted, fmt.Errorf("agentloop: tidy: %s: %w", kind, err))
+			for key, since := range a.useless {
+				if strings.HasPrefix(key, kind+" ") {
+					useless[key] = since
+				}
+			}
+			continue
 		}
 		for _, root := range roots {
 			key := kind + " " + root
@@ -75,7 +83,7 @@ func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
 		}
 	}
 	a.useless = useless
-	return done, nil
+	return done, errors.Join(unlisted...)
 }
 
 // usesFiles reports whether a tree's files are of use.
