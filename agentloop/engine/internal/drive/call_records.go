@@ -105,7 +105,8 @@ func (c *toolCall) outcome(result json.RawMessage, code, message string) []recor
 	return append([]record.Draft{c.result(result, code, message), c.end(result, code, message)}, c.waitUsage()...)
 }
 
-// waitUsage records how long the call has waited for a person, if it has.
+// waitUsage records how long the call has waited for a person, if it has. It belongs to the run that
+// takes the answer up, which may be a later one than the call's.
 func (c *toolCall) waitUsage() []record.Draft {
 	if !c.answered {
 		return nil

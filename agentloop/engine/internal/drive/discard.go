@@ -14,7 +14,7 @@ import (
 // nothing of it is discarded.
 
 // discard returns the record that ends the session's step without a step_end;
-// none if no step has begun, or if keep says that it continues.
+// none if no step has begun, or if it continues: then reason returns none.
 func (t *task) discard(reason func(*projector.Session, *projector.Step) string) (facts []record.Draft) {
 	t.look(func(s *projector.Session) {
 		step := s.Begun()

@@ -21,7 +21,7 @@ type Host struct {
 	Node         string
 	Shared       bool // other nodes may continue a tree that is released
 	Logger       *slog.Logger
-	Metrics      *metrics.Metrics // nil: nothing is measured
+	Metrics      *metrics.Metrics
 	Quota        *quota.Quota
 	RetryDelay   time.Duration // before the first repetition of a model call
 	Tracer       trace.Tracer  // nil: no spans

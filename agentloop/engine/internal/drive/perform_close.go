@@ -29,8 +29,7 @@ func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
 	if code == agentloop.CodeClientToolInvalid {
 		c.log(slog.LevelWarn, LogValidationFailed)
 	}
-	switch {
-	case e.Call.Pending.Kind == fact.PendingApproval && answer.Kind != fact.SubmitTimeout:
+	if e.Call.Pending.Kind == fact.PendingApproval && answer.Kind != fact.SubmitTimeout {
 		denied := e.Call
 		denied.Answer = &projector.Answer{Kind: answer.Kind, Reason: answer.Reason}
 		facts = append(facts, c.approvalResponse(denied), c.outputError(message))

@@ -123,9 +123,6 @@ func Outcome(code string) string {
 // Agents begins the counters of failures at 0. Without that, Prometheus takes the first failure for
 // the counter's beginning, and sees no increase.
 func (m *Metrics) Agents(defs map[string]*plan.Agent) {
-	if m == nil {
-		return
-	}
 	for name := range defs {
 		m.runs.WithLabelValues(name, outcomePoisoned)
 		m.runs.WithLabelValues(name, string(fact.RunFailed))

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 )
 
-// Draft is a record to be appended: f or c.
+// Draft is a record to be appended: Fact or Chunk.
 type Draft struct {
 	Fact  fact.Fact
 	Chunk eventlog.Chunk

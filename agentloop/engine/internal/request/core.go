@@ -21,7 +21,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Core is what all requests of a node use. Queue and Quota may be nil.
+// Core is what all requests of a node use. Worklist and Quota may be nil.
 type Core struct {
 	Log      eventlog.Log
 	States   *snapshot.Store

@@ -49,7 +49,7 @@ func RootOf(ctx context.Context) (root string, ok bool) {
 
 // Tree are the spans of a tree while this node holds it. Spans of runs and of
 // calls begin and end with the records that this node folds, so they cover every event,
-// however it came about. A nil *traces traces nothing.
+// however it came about. A nil *Tree traces nothing.
 type Tree struct {
 	tracer  trace.Tracer
 	content bool
