@@ -33,7 +33,7 @@ func trafficChat(t *testing.T, c *apiChecker) {
 		a.chat(says(session, "asker", "go"))
 		id := a.pending(session)[0].ApprovalID
 		a.post("/chat"+format, goesOn(session, "msg-1", approval("rm", id, false))).done(t)
-		a.post("/chat"+format, `{"id":"`+session+`","trigger":"regenerate-message","messageId":"msg-1","messages":[]}`).done(t)
+		a.post("/chat"+format, `{"id":"`+session+`","trigger":"regenerate-message","messageId":"msg-1","messages":[]}`, idemKey, "k").done(t)
 		a.get("/chat/"+session+"/stream"+format, "X-Resume-From-Sequence", "1", "X-Existing-Message-Id", "m").done(t)
 		a.get("/chat/"+session+"/stream"+format, "Last-Event-ID", "1").done(t)
 	}

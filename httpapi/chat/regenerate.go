@@ -2,6 +2,8 @@ package chat
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -19,9 +21,15 @@ import (
 //
 // A user message into an open turn, such as after an interruption, does not begin a turn:
 // so regenerate names the run whose beginning to go back to, not the turn.
+//
+// A client whose connection broke before the answer can't know whether the request was
+// carried out. If it repeats the request with its key, it gets the answer of the first one.
 func (c *chat) regenerate(ctx context.Context) (portion, error) {
 	if c.tree.SessionID == "" {
 		return portion{}, eventlog.ErrSessionNotFound
+	}
+	if run := c.tree.RunNamed(c.body.name); run != nil {
+		return c.regenerated(ctx, run)
 	}
 	at, err := c.wanted()
 	if err != nil {
@@ -36,9 +44,31 @@ func (c *chat) regenerate(ctx context.Context) (portion, error) {
 	}
 	reply := portion{after: web.Position{Sequence: c.tree.Head}, begin: true}
 	_, err = c.s.loop.TimeTravel.Rewind(ctx, timetravel.RewindRequest{
-		SessionID: c.body.session, Mode: fact.ModeRetry, Run: run.RunID,
+		SessionID: c.body.session, Mode: fact.ModeRetry, Run: run.RunID, Name: c.body.name,
 	})
 	return reply, err
+}
+
+// regenerated answers a request to regenerate that is repeated: with the answer that its run
+// gives, from the beginning. If the run's process has died, the run is driven.
+func (c *chat) regenerated(ctx context.Context, run *projector.Run) (portion, error) {
+	if run.Turn != c.tree.TurnCount { // the answer is in the history
+		return portion{}, errNothingNew
+	}
+	_, err := c.s.loop.TimeTravel.Rewind(ctx, timetravel.RewindRequest{
+		SessionID: c.body.session, Mode: fact.ModeRetry, Run: run.RunID, Name: run.Name,
+	})
+	return portion{whole: true}, err
+}
+
+// runName names the run of a request to regenerate: the same key for the same answer has
+// the same name. Without a key there is none.
+func runName(key, messageID string) string {
+	if key == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(key + "\x00" + messageID)) // which keys don't contain
+	return hex.EncodeToString(sum[:20])
 }
 
 // place is a place in the conversation that clients see.

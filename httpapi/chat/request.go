@@ -19,6 +19,7 @@ type postBody struct {
 	agentType  string          // "": none is named
 	regenerate bool            // trigger regenerate-message
 	messageID  string          // "": none
+	name       string          // of the run that regenerates, see fact.RunOptions; "": none
 	users      int             // how many of them are users'
 	last       *web.Object     // of the messages; nil: there is none
 	lastID     string          // its id, or ""
@@ -66,6 +67,13 @@ func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (postBody, erro
 	}
 	if *o.Err != nil {
 		return postBody{}, *o.Err
+	}
+	if b.regenerate {
+		key, err := web.IdempotencyKey(r.Header)
+		if err != nil {
+			return postBody{}, err
+		}
+		b.name = runName(key, b.messageID)
 	}
 	if b.readMessages(o); *o.Err != nil {
 		return postBody{}, *o.Err

@@ -21,7 +21,10 @@ type RewindRequest struct {
 	Turn         int          // retry: the turn, from 1; 0: the last one
 	Run          string       // retry: a run, whose beginning to go back to; empty: the first of Turn
 	Messages     []agentloop.Input
-	Hooks        *agentloop.Hooks
+	// Name is the run's, see fact.RunOptions; empty: it has none. If a run has the name
+	// already, that run is the answer, or ErrAlreadyRunning if it has begun meanwhile.
+	Name  string
+	Hooks *agentloop.Hooks
 }
 
 // Rewind resumes a session from a checkpoint or the beginning of a turn or run. The engine's Resume
@@ -43,6 +46,9 @@ func (h *History) rewind(ctx context.Context, req RewindRequest) (request.Starte
 	if err != nil {
 		return request.Started{}, err
 	}
+	if run := t.RunNamed(req.Name); run != nil {
+		return h.begun(ctx, t, run)
+	}
 	switch hosted := h.requests.Hosted(ctx, t.AgentType); {
 	case hosted != nil:
 		return request.Started{}, hosted
@@ -59,8 +65,9 @@ func (h *History) rewind(ctx context.Context, req RewindRequest) (request.Starte
 	if err != nil {
 		return request.Started{}, err
 	}
+	options := fact.RunOptions{Name: req.Name}
 	charged := admission.Admission{Quota: h.requests.Quota}
-	if err := charged.Admit(ctx, req.SessionID, t, h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, fact.RunOptions{})); err != nil {
+	if err := charged.Admit(ctx, req.SessionID, t, h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, options)); err != nil {
 		return request.Started{}, err
 	}
 	defer charged.Done(nil)
@@ -69,17 +76,19 @@ func (h *History) rewind(ctx context.Context, req RewindRequest) (request.Starte
 		return request.Started{}, err
 	}
 	defer done()
-	// Another request may begin a run meanwhile: it is not superseded.
+	// Another request may begin a run meanwhile, or this one, if it is repeated: it is not
+	// superseded.
 	current := t.CurrentRun()
 	free := func(now *projector.Tree) error {
-		if now.Running() && (current == nil || now.CurrentRun().RunID != current.RunID) {
+		another := now.Running() && (current == nil || now.CurrentRun().RunID != current.RunID)
+		if another || now.RunNamed(req.Name) != nil {
 			return agentloop.ErrAlreadyRunning
 		}
 		return nil
 	}
 	var run string
 	begin := func(then *projector.Tree) []record.Draft {
-		facts := h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, fact.RunOptions{})
+		facts := h.requests.NewRun(ctx, req.SessionID, req.Mode, req.Messages, options)
 		run = facts[0].Run
 		return append(facts, h.clock.Resumed(&then.Session, run, req.Mode))
 	}
@@ -117,6 +126,16 @@ func (h *History) rewind(ctx context.Context, req RewindRequest) (request.Starte
 	}
 	h.requests.Dispatch(t, ticket)
 	return request.Begun(req.SessionID, run), nil
+}
+
+// begun answers a request whose run there is. If the run's process has died, the run is driven.
+func (h *History) begun(ctx context.Context, t *projector.Tree, run *projector.Run) (request.Started, error) {
+	if !t.Running() {
+		return request.Begun(t.SessionID, run.RunID), nil
+	}
+	return h.requests.Do(ctx, t.SessionID, "", nil, func(*projector.Tree) ([]record.Draft, string, error) {
+		return nil, run.RunID, nil
+	})
 }
 
 // runStart returns the record after which a run was requested, or a turn's first
