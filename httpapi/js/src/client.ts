@@ -1,4 +1,5 @@
-import { events, Link, objects, type Ask, type Connection, type ConnectionOptions } from './connection.js';
+import { Link, type Ask, type Connection, type ConnectionOptions } from './connection.js';
+import { events, objects } from './format.js';
 import type {
   Forked, ForkRequest, Record as LogRecord, RemoteStatus, SessionSummary, Snapshot, Started, StartRequest, StateAt, Submitted, ToolAnswer, TransportEvent, UserInput,
 } from './wire.js';
@@ -12,9 +13,11 @@ export interface CallOptions {
 export interface RecordsOptions extends CallOptions {
   /** Only records after this sequence. Default: 0. */
   from?: number;
-  /** Only records up to this sequence. Default: the last one. Not with follow. */
+  /** Only records up to this sequence. Default: the last one at the call. Not with follow. */
   to?: number;
-  /** Whether to continue with new records. */
+  /** Whether to include records that are truncated up to `to`. */
+  dead?: boolean;
+  /** Whether to continue with new records. It includes what is truncated: a marker follows. */
   follow?: boolean;
   kind?: 'chunk' | 'fact';
   /** Any of these types. */
@@ -24,8 +27,9 @@ export interface RecordsOptions extends CallOptions {
 }
 
 /**
- * A client of a helixd server. Requests that change nothing a second time are repeated while the server can't be
- * reached; all others are sent once. The server's refusals are {@link HelixError}s.
+ * A client of a helixd server. While the server can't be reached, requests are repeated, except {@link HelixClient.fork}:
+ * a request that the server has carried out, and whose answer was lost, changes nothing a second time. The server's
+ * refusals are {@link HelixError}s.
  */
 export class HelixClient {
   private readonly link: Link;
@@ -34,13 +38,16 @@ export class HelixClient {
     this.link = new Link(options);
   }
 
-  /** Begins a session. If its run is under way, the answer is that run. */
+  /**
+   * Begins a session. If its run is under way, the answer is that run. If the run has ended, the refusal is
+   * ALREADY_COMPLETED; if it waits, ALREADY_RUNNING. That may also follow a call whose first answer was lost.
+   */
   start(request: StartRequest, options?: CallOptions): Promise<Started> {
     return this.post('/start', request, options);
   }
 
   /** Begins a session's next turn, or continues one that waits or was interrupted. The message is accepted once. */
-  say(sessionId: string, message: UserInput, { idempotencyKey = crypto.randomUUID(), ...options }: CallOptions & { idempotencyKey?: string } = {}): Promise<Started> {
+  say(sessionId: string, message: UserInput, { idempotencyKey = randomKey(), ...options }: CallOptions & { idempotencyKey?: string } = {}): Promise<Started> {
     const ask = { ...this.of('sessions', sessionId, 'messages'), method: 'POST', body: { message }, headers: { 'idempotency-key': idempotencyKey } };
     return this.link.json(ask, options);
   }
@@ -106,10 +113,12 @@ export class HelixClient {
   }
 
   /** Yields the records of a session's log. A connection that breaks is continued after the last record. */
-  async *records(sessionId: string, { from = 0, to, follow = false, kind, type = [], agent, signal }: RecordsOptions = {}): AsyncGenerator<LogRecord> {
+  async *records(sessionId: string, { from = 0, to, dead = false, follow = false, kind, type = [], agent, signal }: RecordsOptions = {}): AsyncGenerator<LogRecord> {
+    // Later markers truncate more: all connections must have the same end, or some would have what others leave out.
+    if (!follow) to ??= Math.max(from, (await this.session(sessionId, { signal })).headSequence);
     const next = () => {
       const query = new URLSearchParams({ from: `${from}` });
-      for (const [name, value] of Object.entries({ to: follow ? undefined : to, follow: follow || undefined, kind, agent })) {
+      for (const [name, value] of Object.entries({ to: follow ? undefined : to, dead: dead || undefined, follow: follow || undefined, kind, agent })) {
         if (value !== undefined) query.set(name, `${value}`);
       }
       type.forEach((one) => query.append('type', one));
@@ -139,4 +148,9 @@ export class HelixClient {
 /** Escapes a session's id for a path: dots too, or `.` and `..` would be lost. */
 export function escape(sessionId: string): string {
   return encodeURIComponent(sessionId).replaceAll('.', '%2E');
+}
+
+/** A random name, for a request that may be repeated. crypto.randomUUID is not there in pages without TLS. */
+export function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -1,4 +1,6 @@
 // Requests that are repeated, and streams that continue, while the network or the server is away.
+import { Attempt, Broken, network, offline, on, page, visible } from './attempt.js';
+import type { Format, Item } from './format.js';
 import type { Error as ErrorAnswer, ErrorCode } from './wire.js';
 
 /**
@@ -15,7 +17,10 @@ export type Connection = 'idle' | 'connecting' | 'open' | 'waiting' | 'offline';
 export interface ConnectionOptions {
   /** The server's URL, with the path where it is mounted, as `https://example.com/api`. */
   url: string;
-  /** Headers of each request. A function is called before every attempt, so that a token can be renewed. */
+  /**
+   * Headers of each request. A function is called before every attempt, so that a token can be renewed. If its promise
+   * rejects with a TypeError, as that of fetch does without a network, it is called again after a delay.
+   */
   headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>);
   /** Used in place of the global fetch. */
   fetch?: typeof fetch;
@@ -25,7 +30,10 @@ export interface ConnectionOptions {
   minDelay?: number;
   /** The longest delay, in milliseconds. Default: 10 000. */
   maxDelay?: number;
-  /** A stream on which nothing comes for this long, in milliseconds, is opened again. The server sends a heartbeat every 15 s. Default: 40 000. */
+  /**
+   * An attempt on which nothing comes for this long, in milliseconds, has failed: a stream is opened again. The server
+   * sends a heartbeat every 15 s, and answers other requests within 30 s. Default: 40 000.
+   */
   silence?: number;
 }
 
@@ -61,38 +69,22 @@ export interface Ask {
   body?: unknown;
 }
 
-/** An event of a stream of server-sent events, or a line of NDJSON in `data`. */
-export interface Item {
-  id?: string;
-  data: string;
-}
-
 /** Link sends requests to one server. */
 export class Link {
   constructor(private readonly options: ConnectionOptions) {}
 
-  /** Sends a request once. Rejects with a HelixError unless the status is 2xx. */
-  async send(ask: Ask, signal?: AbortSignal): Promise<Response> {
-    const { url, fetch: send = globalThis.fetch, credentials, headers: given } = this.options;
-    const headers = new Headers(typeof given === 'function' ? await given() : given);
-    for (const [name, value] of Object.entries(ask.headers ?? {})) headers.set(name, value);
-    if (ask.body !== undefined) headers.set('content-type', 'application/json');
-    const response = await send.call(globalThis, url.replace(/\/$/, '') + ask.path, {
-      method: ask.method ?? 'GET', headers, credentials, signal, cache: 'no-store',
-      body: ask.body === undefined ? undefined : JSON.stringify(ask.body),
-    });
-    if (!response.ok) throw await refusal(response);
-    return response;
-  }
-
   /** Sends a request whose answer is JSON. `repeat` repeats it while the server can't be reached. */
   async json<T>(ask: Ask, { repeat = true, signal }: { repeat?: boolean; signal?: AbortSignal } = {}): Promise<T> {
     for (let failures = 0; ; failures++) {
+      const attempt = this.attempt(signal);
       try {
-        return await (await this.send(ask, signal)).json() as T;
+        const response = await this.send(ask, 'application/json', attempt);
+        return parse<T>(response, await attempt.text(response));
       } catch (error) {
-        if (!repeat || !temporary(error, signal)) throw error;
+        if (!repeat || !temporary(error, signal)) throw reason(error);
         await this.pause(failures, error, signal);
+      } finally {
+        attempt.close();
       }
     }
   }
@@ -103,26 +95,25 @@ export class Link {
    * finite, at its end. `opened` is called when the server has taken a request.
    */
   async *follow(
-    next: () => Ask, split: (bytes: ReadableStream<Uint8Array>) => AsyncGenerator<Item | undefined>,
+    next: () => Ask, format: Format,
     signal: AbortSignal | undefined, note: (state: Connection) => void = () => {}, finite = false, opened?: () => void,
   ): AsyncGenerator<Item> {
     try {
       for (let failures = 0; ; failures++) {
-        const attempt = new Attempt(signal, this.options.silence ?? 40_000);
+        const attempt = this.attempt(signal);
         try {
           note('connecting');
-          const response = await this.send(next(), attempt.signal);
+          const response = await this.send(next(), format.type, attempt);
           if (response.status === 204 || !response.body) return;
           opened?.();
           note('open');
-          for await (const item of split(response.body)) {
-            attempt.alive();
+          for await (const item of format.split(attempt.read(response.body))) {
             failures = 0;
             if (item) yield item; // without one: a heartbeat
           }
           if (finite) return;
         } catch (error) {
-          if (!temporary(error, signal)) throw error;
+          if (!temporary(error, signal)) throw reason(error);
           note(offline() ? 'offline' : 'waiting');
           await this.pause(failures, error, signal);
           continue;
@@ -135,6 +126,52 @@ export class Link {
     } finally {
       note('idle');
     }
+  }
+
+  private attempt(signal: AbortSignal | undefined): Attempt {
+    return new Attempt(signal, this.options.silence ?? 40_000);
+  }
+
+  /**
+   * Sends a request once. Rejects with a HelixError unless the answer is 2xx of the wanted type, and with Broken if the
+   * network fails. Mistakes in the request, such as a body that JSON can't hold, are thrown as they are.
+   */
+  private async send(ask: Ask, type: string, attempt: Attempt): Promise<Response> {
+    const { fetch: send = globalThis.fetch, credentials } = this.options;
+    const url = this.address(ask.path);
+    const body = ask.body === undefined ? undefined : JSON.stringify(ask.body);
+    const headers = await this.headers(ask, attempt);
+    const { signal } = attempt;
+    const response = await network(() => send.call(globalThis, url, { method: ask.method ?? 'GET', headers, credentials, signal, cache: 'no-store', body }));
+    if (!response.ok) throw refusal(response, await attempt.text(response));
+    const got = response.headers.get('content-type') ?? '';
+    if (response.status !== 204 && !got.startsWith(type)) {
+      throw new HelixError(response.status, undefined, `the server answers with ${got || 'no content type'}, not ${type}: is the URL that of helixd?`);
+    }
+    return response;
+  }
+
+  /** Refuses URLs that fetch refuses with the error of a network that is away. Another fetch may know other URLs. */
+  private address(path: string): string {
+    const url = this.options.url.replace(/\/$/, '') + path;
+    if (this.options.fetch) return url;
+    let at: URL | undefined;
+    try {
+      at = new URL(url, page.document?.baseURI ?? page.location?.href);
+    } catch { /* it is refused below */ }
+    if (!at?.host || at.username || at.password) {
+      throw new TypeError(`the option url must be a URL like https://example.com/api, without a user: ${this.options.url}`);
+    }
+    return url;
+  }
+
+  private async headers(ask: Ask, attempt: Attempt): Promise<Headers> {
+    const { headers: given } = this.options;
+    const own = typeof given === 'function' ? given() : given;
+    const headers = new Headers(await network(() => attempt.until(Promise.resolve(own))));
+    for (const [name, value] of Object.entries(ask.headers ?? {})) headers.set(name, value);
+    if (ask.body !== undefined) headers.set('content-type', 'application/json');
+    return headers;
   }
 
   /** Waits before an attempt: ever longer, but no longer than until the network is back or the page is shown. */
@@ -159,79 +196,15 @@ export class Link {
   }
 }
 
-/** One connection. It is aborted by its owner, when the network goes, and when nothing comes on it any more. */
-class Attempt {
-  private readonly controller = new AbortController();
-  private readonly offs: Array<() => void> = [];
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private last = Date.now();
-  readonly signal = this.controller.signal;
-
-  constructor(owner: AbortSignal | undefined, private readonly silence: number) {
-    const abort = () => this.controller.abort(owner?.reason);
-    if (owner?.aborted) abort();
-    owner?.addEventListener('abort', abort);
-    this.offs.push(() => owner?.removeEventListener('abort', abort));
-    this.offs.push(on('window', 'offline', () => this.controller.abort()));
-    // A tab that slept may have a dead connection, and a timer that is late.
-    this.offs.push(on('document', 'visibilitychange', () => visible() && Date.now() - this.last > silence && this.controller.abort()));
-    this.alive();
-  }
-
-  /** Something has come. */
-  alive() {
-    this.last = Date.now();
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.controller.abort(), this.silence);
-  }
-
-  close() {
-    clearTimeout(this.timer);
-    this.offs.forEach((off) => off());
-    this.controller.abort(); // the rest of the answer is not read
-  }
-}
-
-/** Splits server-sent events. A comment is yielded as undefined: the connection is alive. */
-export async function* events(bytes: ReadableStream<Uint8Array>): AsyncGenerator<Item | undefined> {
-  let item: Item = { data: '' };
-  let some = false; // there is data
-  for await (const line of lines(bytes)) {
-    const colon = line.indexOf(':');
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
-    if (line === '') {
-      if (some) yield item;
-      [item, some] = [{ data: '' }, false];
-    } else if (field === '') yield undefined;
-    else if (field === 'id') item.id = value;
-    else if (field === 'data') [item.data, some] = [some ? `${item.data}\n${value}` : value, true];
-  }
-}
-
-/** Splits NDJSON. An empty line is yielded as undefined. */
-export async function* objects(bytes: ReadableStream<Uint8Array>): AsyncGenerator<Item | undefined> {
-  for await (const line of lines(bytes)) yield line === '' ? undefined : { data: line };
-}
-
-/** Yields the lines that are whole. */
-async function* lines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const reader = bytes.getReader();
-  const decoder = new TextDecoder();
-  let rest = '';
+function parse<T>(response: Response, text: string): T {
   try {
-    for (let piece; !(piece = await reader.read()).done;) {
-      const all = (rest + decoder.decode(piece.value, { stream: true })).split(/\r?\n/);
-      rest = all.pop() ?? '';
-      yield* all;
-    }
-  } finally {
-    reader.releaseLock();
+    return JSON.parse(text) as T;
+  } catch {
+    throw new HelixError(response.status, undefined, 'the answer is not JSON');
   }
 }
 
-async function refusal(response: Response): Promise<HelixError> {
-  const text = await response.text().catch(() => '');
+function refusal(response: Response, text: string): HelixError {
   const seconds = Number(response.headers.get('retry-after') ?? NaN);
   const after = Number.isFinite(seconds) ? seconds * 1000 : undefined;
   try {
@@ -244,18 +217,10 @@ async function refusal(response: Response): Promise<HelixError> {
 /** Whether an attempt failed for a reason that may pass: no answer, a broken one, or a server that can't now. */
 function temporary(error: unknown, signal?: AbortSignal): boolean {
   if (signal?.aborted) return false;
-  if (error instanceof HelixError) return error.temporary;
-  // fetch rejects with a TypeError when the network fails; our own abort of an attempt is an AbortError.
-  return error instanceof TypeError || (error as Error)?.name === 'AbortError' || (error as Error)?.name === 'SyntaxError';
+  return error instanceof Broken || (error instanceof HelixError && error.temporary);
 }
 
-type Page = { window?: EventTarget; document?: EventTarget & { visibilityState?: string }; navigator?: { onLine?: boolean } };
-const page = globalThis as Page;
-const offline = () => page.document !== undefined && page.navigator?.onLine === false;
-const visible = () => page.document?.visibilityState === 'visible';
-
-/** Listens where there is a page. Returns a function that stops. */
-function on(target: 'window' | 'document', event: string, listener: () => void): () => void {
-  page[target]?.addEventListener(event, listener);
-  return () => page[target]?.removeEventListener(event, listener);
+/** What the caller gets for an attempt's error. */
+function reason(error: unknown): unknown {
+  return error instanceof Broken ? error.cause : error;
 }

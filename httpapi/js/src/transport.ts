@@ -1,5 +1,6 @@
 import { HelixClient, escape } from './client.js';
-import { events, HelixError, Link, type Ask, type Connection, type ConnectionOptions, type Item } from './connection.js';
+import { HelixError, Link, type Ask, type Connection, type ConnectionOptions } from './connection.js';
+import { events, type Item } from './format.js';
 import type { UIMessage } from './wire.js';
 
 /** Options of a {@link HelixChatTransport}. */
