@@ -90,7 +90,7 @@ export function createAPI(onUnauthorized) {
       try {
         const response = await ask('GET', path, { params, signal, limit: silent.signal, accept: 'application/x-ndjson' })
         const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-        let rest = ''
+        const rest = new Lines()
         for (;;) {
           let part
           try {
@@ -101,13 +101,13 @@ export function createAPI(onUnauthorized) {
           }
           heard()
           if (part.done) break
-          const lines = (rest + part.value).split('\n')
-          rest = lines.pop()
-          for (const line of lines) if (line) onRecord(parse(line))
+          for (const line of rest.take(part.value)) if (line) onRecord(parse(line))
         }
-        if (rest.trim()) onRecord(parse(rest))
+        const last = rest.end()
+        if (last.trim()) onRecord(parse(last))
       } finally {
         clearTimeout(waiting)
+        silent.abort() // if onRecord has failed, the rest is not read
       }
     },
 
@@ -122,6 +122,30 @@ export function createAPI(onUnauthorized) {
         else sessionStorage.removeItem(TOKEN)
       } catch { /* then it lasts until the page is left */ }
     },
+  }
+}
+
+// Lines puts lines together. Each piece is searched once: a line may come in many.
+class Lines {
+  #begun = []
+
+  // take returns the lines that a piece completes.
+  take(piece) {
+    const lines = []
+    let from = 0
+    for (let end; (end = piece.indexOf('\n', from)) >= 0; from = end + 1) {
+      this.#begun.push(piece.slice(from, end))
+      lines.push(this.end())
+    }
+    this.#begun.push(piece.slice(from))
+    return lines
+  }
+
+  // end returns what has come of the line that is not complete.
+  end() {
+    const line = this.#begun.join('')
+    this.#begun = []
+    return line
   }
 }
 

@@ -40,12 +40,17 @@ export const objects: Format = {
   },
 };
 
-/** Yields the lines that are whole. */
+/** Yields the lines that are whole. Each piece is searched once: a line may come in many. */
 export async function* lines(pieces: AsyncIterable<string>): AsyncGenerator<string> {
-  let rest = '';
+  let begun: string[] = []; // a line's pieces
   for await (const piece of pieces) {
-    const all = (rest + piece).split(/\r?\n/);
-    rest = all.pop() ?? '';
-    yield* all;
+    let from = 0;
+    for (let end; (end = piece.indexOf('\n', from)) >= 0; from = end + 1) {
+      begun.push(piece.slice(from, end));
+      const line = begun.join('');
+      begun = [];
+      yield line.endsWith('\r') ? line.slice(0, -1) : line;
+    }
+    begun.push(piece.slice(from));
   }
 }
