@@ -1,4 +1,4 @@
-import { HelixClient, escape } from './client.js';
+import { HelixClient, escape, randomKey } from './client.js';
 import { HelixError, Link, type Ask, type Connection, type ConnectionOptions } from './connection.js';
 import { events, type Item } from './format.js';
 import type { UIMessage } from './wire.js';
@@ -126,11 +126,13 @@ export class HelixChatTransport<M = any, C = any> {
   /** Called by the AI SDK. */
   async sendMessages({ chatId, messages, trigger, messageId, abortSignal, body, headers }: SendOptions<M>): Promise<ReadableStream<C>> {
     const place = this.placeOf(chatId);
+    // The ids of messages and calls show that a request is a repetition. Regenerating has none.
+    const key: Record<string, string> = trigger === 'regenerate-message' ? { 'idempotency-key': randomKey() } : {};
     const post = {
-      path: '/chat', method: 'POST', headers: plain(headers),
+      path: '/chat', method: 'POST', headers: { ...key, ...plain(headers) },
       body: { ...this.options.body, ...body, id: chatId, messages, trigger, messageId },
     };
-    return await this.open(chatId, place, post, abortSignal) ?? new ReadableStream({ start: (controller) => controller.close() });
+    return await this.open(chatId, place, post, abortSignal, plain(headers)) ?? new ReadableStream({ start: (controller) => controller.close() });
   }
 
   /** Called by the AI SDK. Resolves to null if no answer is under way, and the page lacks nothing. */
@@ -157,14 +159,14 @@ export class HelixChatTransport<M = any, C = any> {
    * Opens the stream of an answer, first by `post`, if given. When the server has accepted that, it is not sent again:
    * what follows is asked for by position.
    */
-  private async open(chatId: string, place: Place, post: Ask | undefined, signal: AbortSignal | undefined, headers?: Record<string, string>): Promise<ReadableStream<C> | null> {
+  private async open(chatId: string, place: Place, post: Ask | undefined, signal: AbortSignal | undefined, headers: Record<string, string>): Promise<ReadableStream<C> | null> {
     const ended = new AbortController();
     const end = () => ended.abort();
     place.close = end;
     const owners = [signal, this.left.signal];
     owners.forEach((owner) => (owner?.aborted ? end() : owner?.addEventListener('abort', end)));
     const next = (): Ask => post ?? { path: `/chat/${escape(chatId)}/stream`, headers: { ...headers, 'last-event-id': place.at } };
-    const taken = () => { headers ??= post?.headers; post = undefined; };
+    const taken = () => { post = undefined; };
     const items = this.link.follow(next, events, ended.signal, (state) => this.note(place, end, state), false, taken);
     const finished = () => {
       owners.forEach((owner) => owner?.removeEventListener('abort', end));

@@ -1,5 +1,6 @@
 // The package against a daemon, which TestJS starts. URL is a relay's whose connections the tests break.
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { after, before, test } from 'node:test';
 import { HelixChatTransport, HelixClient, HelixError } from '../dist/index.js';
 import { relay } from '../../../integration/readme/relay.mjs';
@@ -88,3 +89,51 @@ test('a chat whose connection breaks after every part gets each part once', asyn
   await assert.rejects(transport.sendMessages({ trigger: 'submit-message', chatId, messages: [] }), { code: 'INVALID_REQUEST' });
   transport.close();
 });
+
+/** lossy passes requests on. The first POST is carried out, but its connection breaks without an answer, when() the server has begun it. */
+async function lossy(when) {
+  const to = new URL(process.env.HELIX_URL);
+  const keys = [];
+  const server = http.createServer((request, response) => {
+    const lost = request.method === 'POST' && keys.push(request.headers['idempotency-key']) === 1;
+    const passed = http.request(new URL(request.url, to), { method: request.method, headers: request.headers }, async (answer) => {
+      if (!lost) return response.writeHead(answer.statusCode, answer.headers) && answer.pipe(response);
+      await when(answer);
+      answer.destroy();
+      request.socket.destroy();
+    });
+    request.pipe(passed);
+    response.on('close', () => lost || passed.destroy());
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${server.address().port}`, keys, close: () => { server.closeAllConnections(); server.close(); } };
+}
+
+for (const [state, when] of Object.entries({
+  'is under way': () => {},
+  'has ended': async (answer) => { for await (const _ of answer); },
+})) {
+  test(`an answer is given again once, if the connection breaks before the request's answer and the run ${state}`, async (t) => {
+    const proxy = await lossy(when);
+    t.after(proxy.close);
+    const id = session();
+    await helix.start({ sessionId: id, agentType: 'weather', message: 'The weather?' });
+    for await (const _ of helix.stream(id));
+    const transport = new HelixChatTransport({ url: proxy.url, minDelay: 10 });
+    t.after(transport.close);
+    const { messages } = await transport.load(id);
+    const parts = [];
+    for await (const part of await transport.sendMessages({ trigger: 'regenerate-message', chatId: id, messageId: messages[1].id, messages: messages.slice(0, 1) })) parts.push(part);
+    const text = (all, type, member) => all.filter((part) => part.type === type).map((part) => part[member]).join('');
+    const { messages: [, answer] } = await helix.snapshot(id);
+    assert.ok(text(answer.parts, 'text', 'text'));
+    assert.equal(text(parts, 'text-delta', 'delta'), text(answer.parts, 'text', 'text'));
+    const modes = [];
+    for await (const { data } of helix.records(id, { dead: true, type: ['run_requested'] })) modes.push(data.mode);
+    assert.deepEqual(modes, ['start', 'retry']);
+    assert.equal(proxy.keys.length, 2);
+    assert.ok(proxy.keys[0] && proxy.keys[0] === proxy.keys[1]);
+    for await (const part of await transport.sendMessages({ trigger: 'regenerate-message', chatId: id, messageId: messages[1].id, messages: messages.slice(0, 1) })) parts.push(part);
+    assert.notEqual(proxy.keys[2], proxy.keys[0], 'the next request is another one');
+  });
+}
