@@ -175,7 +175,9 @@ export class HelixChatTransport<M = any, C = any> {
     };
     const read = async () => {
       try {
-        return await items.next();
+        const item = await items.next();
+        ended.signal.throwIfAborted(); // what came last is another stream's to show
+        return item;
       } catch (error) {
         finished();
         throw error;
@@ -198,9 +200,9 @@ export class HelixChatTransport<M = any, C = any> {
             return controller.close();
           }
           if (this.page && answer.truncatedBy(item.value)) {
-            finished();
             const { page } = this;
-            const loaded = await this.load(chatId, this.left.signal);
+            void items.return(undefined); // this connection; the chat can still abort
+            const loaded = await this.load(chatId, ended.signal).finally(finished);
             setTimeout(() => void this.show(page, loaded)); // when the chat is done with this stream
             throw new DOMException('the server has truncated what the chat shows: it is loaded again', 'AbortError');
           }

@@ -1,0 +1,64 @@
+// The transport over a server that the tests script.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as settled } from 'node:timers/promises';
+import { HelixChatTransport } from '../dist/index.js';
+import { event, serve } from './server.mjs';
+
+const limits = { timeout: 20_000 };
+const stream = { 'content-type': 'text/event-stream' };
+const ask = { trigger: 'submit-message', chatId: 's', messageId: undefined, messages: [] };
+const resync = { type: 'data-stream-resync', data: { fromSequence: 1 } };
+
+test('a user stops a chat while the transport loads what a crash has truncated', limits, async (t) => {
+  let loading;
+  const loads = new Promise((resolve) => { loading = resolve; });
+  const server = await serve(
+    (_, response) => response.writeHead(200, stream).write(event({ type: 'start' }, 5) + event(resync)),
+    () => loading(), // which does not come
+  );
+  t.after(() => server.close());
+  const transport = new HelixChatTransport({ url: server.url, minDelay: 1 });
+  t.after(transport.close);
+  let shown = 0;
+  transport.attach({ setMessages: () => { shown++; }, resumeStream: async () => {} });
+  const user = new AbortController();
+  const reader = (await transport.sendMessages({ ...ask, abortSignal: user.signal })).getReader();
+  assert.deepEqual((await reader.read()).value, { type: 'start' });
+  const next = reader.read();
+  await loads;
+  user.abort();
+  await assert.rejects(next, { name: 'AbortError' });
+  assert.equal(shown, 0);
+});
+
+test('a page that reads its answer again gets it from the beginning, although a part of the old stream comes late', limits, async (t) => {
+  const positions = [];
+  let old;
+  const answers = [
+    () => new Response(new ReadableStream({ start: (to) => { old = to; } }), { headers: stream }),
+    () => { throw new TypeError('the network is gone'); },
+    () => new Response(event({ type: 'start' }, 3) + event('[DONE]'), { headers: stream }),
+  ];
+  const transport = new HelixChatTransport({
+    url: 'http://helixd', minDelay: 1,
+    fetch: async (_, { headers }) => {
+      positions.push(headers.get('last-event-id'));
+      return answers.shift()();
+    },
+  });
+  t.after(transport.close);
+  const send = (part, id) => old.enqueue(new TextEncoder().encode(event(part, id)));
+  const first = transport.sendMessages({ ...ask, abortSignal: undefined });
+  while (!old) await settled();
+  send({ type: 'start' }, 1);
+  const reader = (await first).getReader();
+  await reader.read();
+  const late = reader.read().catch((error) => error);
+  await settled();
+  send({ type: 'text-start', id: 't' }, 2);
+  const again = await transport.reconnectToStream({ chatId: 's' });
+  for await (const part of again) assert.deepEqual(part, { type: 'start' });
+  assert.deepEqual(positions, [null, '0', '0']);
+  assert.equal((await late).name, 'AbortError');
+});
