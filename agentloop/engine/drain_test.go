@@ -140,6 +140,7 @@ func TestADrainingNodeGivesAwayWhatBrokeOff(t *testing.T) {
 		log.down.Store(true)
 		close(may)
 		<-drained
+		synctest.Wait() // for the wake
 		require.True(t, stateOf(t, log.Log, "s").Running())
 		require.Equal(t, []string{"s"}, list.sessions)
 	})

@@ -67,7 +67,8 @@ func (at Target) sequence(t *projector.Tree) (uint64, error) {
 
 // Rollback takes a session back. Nothing is deleted, and a run that is under
 // way is superseded. If a turn was open there, it is interrupted: Resume goes
-// on with it. So are the turns of sub-agents, which continue with their parent. It returns the marker, nil if there was nothing to take back.
+// on with it. So are the turns of sub-agents, which continue with their parent. It returns
+// the marker, nil if there was nothing to take back.
 //
 // Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, *quota.Exceeded, and
 // those of eventlog.Rollback.
