@@ -60,12 +60,13 @@ type GateOptions struct {
 
 // NewGate returns an open gate.
 func NewGate(o GateOptions) *Gate {
+	large := max(AtOnce, runtime.GOMAXPROCS(0)/2) // bodies or answers at a time
 	g := &Gate{
 		states: o.States, logger: o.Logger, quota: o.Quota, meter: o.Meter, heartbeat: o.Heartbeat,
 		WriteTimeout: api.WriteTimeout, BodyTimeout: DefaultBodyTimeout, Authenticated: o.Auth != nil,
 		admission: newAdmission(o.Quota, o.MaxStreams),
 		Bodies:    NewBudget(api.MaxCallerBodies, api.MaxBodies), Answers: NewBudget(api.MaxCallerBodies, api.MaxBodies),
-		Parses: NewTurns(max(AtOnce, runtime.GOMAXPROCS(0)/2), false), Encodes: NewTurns(AtOnce, false),
+		Parses: NewTurns(large, false), Encodes: NewTurns(large, false),
 	}
 	g.ctx, g.stop = context.WithCancelCause(context.Background())
 	g.settings.Store(newSettings(o.Auth, o.Identify))
