@@ -92,29 +92,40 @@ func drainsWithSuspects(t *testing.T, list agentloop.Worklist) {
 	}
 }
 
+// breaksOff begins a run whose answer can't be stored, since the log is down, while its node
+// drains. It calls whileDown when that is so.
+func breaksOff(t *testing.T, list agentloop.Worklist, whileDown func(*unreachable)) *unreachable {
+	t.Helper()
+	log, may := &unreachable{Log: memory.New()}, make(chan struct{})
+	loop, err := engine.New(log, []agentloop.Agent{{Name: "a", Model: saysWhen("Done.", may)}}, &engine.Options{Worklist: list})
+	require.NoError(t, err)
+	t.Cleanup(loop.Stop)
+	_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+	require.NoError(t, err)
+	synctest.Wait()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		loop.Drain(t.Context())
+	}()
+	synctest.Wait() // for the answer
+	log.down.Store(true)
+	close(may)
+	whileDown(log)
+	<-drained
+	synctest.Wait() // for what follows a drain
+	return log
+}
+
 // A run that breaks off while its node drains finishes here if no other node hosts its agent.
 func TestADrainingNodeTakesUpWhatBrokeOff(t *testing.T) {
 	for name, list := range map[string]agentloop.Worklist{"without a work list": nil, "with a work list": onlyNode{}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				log, may := &unreachable{Log: memory.New()}, make(chan struct{})
-				loop, err := engine.New(log, []agentloop.Agent{{Name: "a", Model: saysWhen("Done.", may)}}, &engine.Options{Worklist: list})
-				require.NoError(t, err)
-				t.Cleanup(loop.Stop)
-				_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
-				require.NoError(t, err)
-				synctest.Wait()
-				drained := make(chan struct{})
-				go func() {
-					defer close(drained)
-					loop.Drain(t.Context())
-				}()
-				synctest.Wait() // for the answer
-				log.down.Store(true)
-				close(may)
-				synctest.Wait() // the answer was not stored
-				log.down.Store(false)
-				<-drained
+				log := breaksOff(t, list, func(log *unreachable) {
+					synctest.Wait() // the answer was not stored
+					log.down.Store(false)
+				})
 				require.Equal(t, projector.SessionCompleted, stateOf(t, log, "s").Status)
 			})
 		})
@@ -124,23 +135,8 @@ func TestADrainingNodeTakesUpWhatBrokeOff(t *testing.T) {
 // A run that breaks off while its node drains is left to another node that hosts its agent.
 func TestADrainingNodeGivesAwayWhatBrokeOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, may, list := &unreachable{Log: memory.New()}, make(chan struct{}), &woken{}
-		loop, err := engine.New(log, []agentloop.Agent{{Name: "a", Model: saysWhen("Done.", may)}}, &engine.Options{Worklist: list})
-		require.NoError(t, err)
-		t.Cleanup(loop.Stop)
-		_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
-		require.NoError(t, err)
-		synctest.Wait()
-		drained := make(chan struct{})
-		go func() {
-			defer close(drained)
-			loop.Drain(t.Context())
-		}()
-		synctest.Wait() // for the answer
-		log.down.Store(true)
-		close(may)
-		<-drained
-		synctest.Wait() // for the wake
+		list := &woken{}
+		log := breaksOff(t, list, func(*unreachable) {})
 		require.True(t, stateOf(t, log.Log, "s").Running())
 		require.Equal(t, []string{"s"}, list.sessions)
 	})

@@ -50,8 +50,8 @@ func crashedBehindItsCheckpoint(t *testing.T, log eventlog.Log) projector.Checkp
 	return state.Checkpoints[0]
 }
 
-// Of two clients that go back at once, one begins a run. The other one is told so, and does not
-// take that run back, whether or not there was something to take back before.
+// Of two clients that go back at once, one begins a run. The other one gets an error, and does
+// not take that run back, whether or not there was something to take back before.
 func TestClientsThatGoBackAtOnce(t *testing.T) {
 	for name, crashed := range map[string]bool{"to the last record": true, "to before the last record": false} {
 		t.Run(name, func(t *testing.T) {

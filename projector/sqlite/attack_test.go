@@ -348,7 +348,7 @@ func (d damaged) Head(ctx context.Context, session string) (uint64, error) {
 	return d.sealed.Head(ctx, session)
 }
 
-// A damaged session is listed as stuck also when all rows are built anew from segments.
+// A damaged session is listed as stuck also when all rows are rebuilt from segments.
 func TestADamagedSessionIsStuckAfterARebuild(t *testing.T) {
 	w := newWorld(t)
 	w.append("bad", created("bad", "a", ""))
