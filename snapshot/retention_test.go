@@ -107,6 +107,56 @@ func TestAStateOutlivesItsHistory(t *testing.T) {
 	require.Nil(t, saved)
 }
 
+// upgraded returns a log and its saved folds after a rolling upgrade: a node of the new
+// version has saved a state, and then one of the earlier version has dropped the records
+// up to after it. It also returns the state at the head.
+func upgraded(t *testing.T) (*jetstream.Log, *foldsjs.Folds, string) {
+	t.Helper()
+	_, log, folds := onServer(t)
+	const segments = 5
+	head := uint64(0)
+	for i := range 2 * segments {
+		var err error
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{userMessage(t, fmt.Sprint(i))})
+		require.NoError(t, err)
+		if i < segments {
+			require.NoError(t, log.Seal(t.Context(), "s"))
+		}
+	}
+	_, err := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 1}).At(t.Context(), "s", 2)
+	require.NoError(t, err)
+	packed, err := folds.Sequences(t.Context(), "s", snapshot.Packed)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{2}, packed)
+
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+	tree, err := store.Head(t.Context(), "s")
+	require.NoError(t, err)
+	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	done, err := store.Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	require.Greater(t, done.Dropped["s"], packed[0])
+	saved, err := folds.Nearest(t.Context(), "s", head, snapshot.JSON)
+	require.NoError(t, err)
+	saved.Version--
+	_, err = folds.Save(t.Context(), "s", *saved)
+	require.NoError(t, err)
+	return log, folds, marshal(t, tree)
+}
+
+// TestATrimmedSessionOutlivesAnUpgrade: if only another version's fold has the state of the
+// records that were dropped, each version continues it.
+func TestATrimmedSessionOutlivesAnUpgrade(t *testing.T) {
+	log, folds, want := upgraded(t)
+	tree, err := snapshot.New(log, &snapshot.StoreOptions{Folds: folds}).Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, want, marshal(t, tree))
+
+	_, err = snapshot.New(log, &snapshot.StoreOptions{Folds: broken{}}).Head(t.Context(), "s")
+	require.ErrorIs(t, err, errGone, "the state is not lost")
+}
+
 // noSave is a store of folds in which each saving of one in JSON breaks off: it removes
 // what it would replace, and then fails.
 type noSave struct{ *foldsjs.Folds }

@@ -169,22 +169,31 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 		}
 		s.forgetMemory(session)
 	}
+	var ferr error // of the saved folds
 	if s.opts.Folds != nil {
 		f, err := s.continued(ctx, session, to, packed, JSON)
-		if f != nil || err != nil {
+		if f != nil || err != nil && !errors.Is(err, errUnread) {
 			return f, err
 		}
+		ferr = err
 	}
 	f, err := s.run(ctx, session, start{state: new(projector.Tree), lineage: new(lineage)}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
 		// The earlier records are gone: only a saved fold has their state, of whatever
 		// version.
-		if again, aerr := s.continued(ctx, session, to, JSON); again != nil && aerr == nil {
-			return again, nil
+		var again *folding
+		if ferr == nil {
+			again, ferr = s.continued(ctx, session, to, JSON)
+		}
+		if again != nil || ferr != nil {
+			return again, ferr
 		}
 	}
 	return f, err
 }
+
+// errUnread: the saved folds can't be read now, so it is not known whether one can be used.
+var errUnread = errors.New("snapshot: saved folds can't be read")
 
 // errStale: a fold is not of this log and can't be continued.
 var errStale = errors.New("snapshot: saved fold is not of this log")
@@ -203,7 +212,7 @@ func (s *Store) savedBehind(ctx context.Context, session string, keyframe, to ui
 func left(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // continued returns nil, nil if no saved fold can be used. It uses folds of another
-// version only if JSON is the only form.
+// version only if JSON is the only form. Errors: errUnread, and the log's.
 func (s *Store) continued(ctx context.Context, session string, to uint64, forms ...Form) (*folding, error) {
 	limit := to
 	limit = cmp.Or(limit, ^uint64(0))
@@ -215,7 +224,7 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, forms 
 		if err != nil {
 			s.opts.Metrics.fail("read")
 			s.opts.Logger.WarnContext(ctx, "saved fold not read", eventlog.LogSession, session, "error", err)
-			return nil, nil
+			return nil, fmt.Errorf("%w: %w", errUnread, err)
 		}
 		if saved == nil {
 			return nil, nil
@@ -244,6 +253,9 @@ func (s *Store) continuedFrom(ctx context.Context, session string, saved *Saved,
 		state: t, digest: saved.Digest, lineage: new(lineage), content: len(saved.State), old: saved.Version != projector.Version,
 		tip: unsaved{seq: saved.Sequence, own: saved.Own, saved: len(saved.State)},
 	}, to)
+	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed { // its record is gone
+		return nil, nil
+	}
 	if errors.Is(err, errStale) {
 		s.opts.Metrics.fail("stale")
 		s.opts.Logger.WarnContext(ctx, "saved fold is stale", eventlog.LogSession, session, "sequence", saved.Sequence)
