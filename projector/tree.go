@@ -9,8 +9,8 @@ import (
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
-// Version is the version of the fold. A state that another version folded is not
-// continued.
+// Version is the version of the fold. A state that another version folded is continued
+// only if retention has removed the records that it is of.
 const Version = 17
 
 // Tree is the state of a session tree at a sequence. The embedded Session is

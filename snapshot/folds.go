@@ -43,7 +43,8 @@ var packed = Form(fmt.Sprintf("%d-%s", projector.Version, pack.Schema[projector.
 // Saved is the state of a session at a sequence.
 type Saved struct {
 	Sequence uint64
-	// Version is the version of the fold that computed it.
+	// Version is the version of the fold that computed it. If retention has removed its
+	// records, that may have continued a state of another version.
 	Version int
 	// Digest is the digest of the record at Sequence. A log that has lost its end, in a
 	// batched fsync mode, assigns its sequences again; then the digests differ.

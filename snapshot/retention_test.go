@@ -146,15 +146,23 @@ func upgraded(t *testing.T) (*jetstream.Log, *foldsjs.Folds, string) {
 }
 
 // TestATrimmedSessionOutlivesAnUpgrade: if only another version's fold has the state of the
-// records that were dropped, each version continues it.
+// records that were dropped, each version continues it, and not again for each read.
 func TestATrimmedSessionOutlivesAnUpgrade(t *testing.T) {
 	log, folds, want := upgraded(t)
-	tree, err := snapshot.New(log, &snapshot.StoreOptions{Folds: folds}).Head(t.Context(), "s")
+	counted := &counting{Log: log}
+	store := snapshot.New(counted, &snapshot.StoreOptions{Folds: folds})
+	tree, err := store.Head(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, want, marshal(t, tree))
 
 	_, err = snapshot.New(log, &snapshot.StoreOptions{Folds: broken{}}).Head(t.Context(), "s")
 	require.ErrorIs(t, err, errGone, "the state is not lost")
+
+	counted.read = 0
+	tree, err = store.Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, want, marshal(t, tree))
+	require.Equal(t, 1, counted.read)
 }
 
 // noSave is a store of folds in which each saving of one in JSON breaks off: it removes

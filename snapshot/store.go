@@ -102,7 +102,6 @@ type start struct {
 
 	lineage *lineage
 	content int
-	old     bool // folded by another version: no state of it is kept
 }
 
 // folding is a fold that can continue, record by record.
@@ -112,7 +111,6 @@ type folding struct {
 	layer layer
 	tip   unsaved
 	known uint64 // the records up to here are in tip
-	old   bool   // as start.old
 }
 
 // take folds the next record.
@@ -180,7 +178,8 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 	f, err := s.run(ctx, session, start{state: new(projector.Tree), lineage: new(lineage)}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
 		// The earlier records are gone: only a saved fold has their state, of whatever
-		// version.
+		// version. What follows from it is kept and saved as any other state, since this
+		// version will never have a better one.
 		var again *folding
 		if ferr == nil {
 			again, ferr = s.continued(ctx, session, to, JSON)
@@ -250,7 +249,7 @@ func (s *Store) continuedFrom(ctx context.Context, session string, saved *Saved,
 		return nil, nil
 	}
 	f, err := s.run(ctx, session, start{
-		state: t, digest: saved.Digest, lineage: new(lineage), content: len(saved.State), old: saved.Version != projector.Version,
+		state: t, digest: saved.Digest, lineage: new(lineage), content: len(saved.State),
 		tip: unsaved{seq: saved.Sequence, own: saved.Own, saved: len(saved.State)},
 	}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed { // its record is gone
@@ -273,7 +272,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	if first > 0 {
 		after = first - 1
 	}
-	f := &folding{state: from.state, tip: from.tip, known: from.tip.seq, old: from.old, layer: layer{lineage: from.lineage, content: from.content}}
+	f := &folding{state: from.state, tip: from.tip, known: from.tip.seq, layer: layer{lineage: from.lineage, content: from.content}}
 	records := 0
 	for r, err := range s.log.Read(ctx, session, after, to) {
 		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && first > 0 {
@@ -294,7 +293,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 			continue
 		}
 		f.last = r
-		if f.layer.added == nil && !from.memory && !from.old {
+		if f.layer.added == nil && !from.memory {
 			f.layer.add(f.state.Clone(), from.digest, true) // keep it: reading it took some time
 		}
 	}
@@ -311,7 +310,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	}
 	f.known = max(f.known, head)
 	f.tip.seq = f.known
-	if !from.old && (first > 0 || records >= keyframeEvery || to == 0 && records >= headRecords || f.tip.bytes >= keyframeBytes) && (head > first || !from.memory) {
+	if (first > 0 || records >= keyframeEvery || to == 0 && records >= headRecords || f.tip.bytes >= keyframeBytes) && (head > first || !from.memory) {
 		f.layer.add(f.state.Clone(), digest(f.last), true)
 		s.keep(ctx, session, erasures, f.layer.added, f.tip)
 		f.layer.added = nil

@@ -15,7 +15,8 @@ type live struct {
 	folding
 	// contended: other writers have appended to the session as well.
 	contended bool
-	own       int // as that of a keyframe
+	unknown   bool // only the state's head is known
+	own       int  // as that of a keyframe
 }
 
 // keyframe returns a copy for readers.
@@ -105,7 +106,7 @@ func (t *Tip) readOn(ctx context.Context) (done bool, err error) {
 	tip := was.tip
 	tip.seq = was.known
 	f, err := t.store.run(ctx, t.session, start{
-		state: was.state, digest: digest(was.last), tip: tip, memory: true, lineage: was.layer.lineage, content: was.layer.content, old: was.old,
+		state: was.state, digest: digest(was.last), tip: tip, memory: true, lineage: was.layer.lineage, content: was.layer.content,
 	}, 0)
 	_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
 	_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
@@ -129,7 +130,7 @@ func (t *Tip) Append(ctx context.Context, writer string, entries []eventlog.Entr
 	}
 	if found { // stored by an earlier try, whose records may have another time
 		if t.live = (live{}); t.Read(ctx) != nil {
-			t.live = live{folding: folding{state: &projector.Tree{Head: last}, old: true}}
+			t.live = live{folding: folding{state: &projector.Tree{Head: last}}, unknown: true}
 		}
 		return last, nil
 	}
@@ -144,7 +145,7 @@ func (t *Tip) Append(ctx context.Context, writer string, entries []eventlog.Entr
 // Release keeps the state for the next caller.
 func (t *Tip) Release() {
 	s := t.store
-	if t.state == nil || t.state.Head == 0 || t.old {
+	if t.state == nil || t.state.Head == 0 || t.unknown {
 		return
 	}
 	t.known = max(t.known, t.state.Head)
