@@ -19,8 +19,10 @@ type Folds interface {
 	// one of the forms; of several, in the first of the forms. Without one it returns
 	// nil. If parts of the fold are missing, its State is empty.
 	Nearest(ctx context.Context, session string, n uint64, forms ...Form) (*Saved, error)
-	// Save stores a fold and returns how many bytes that took. A fold in JSON replaces an
-	// earlier one in JSON. A fold that is too large is not stored, which is no error.
+	// Save stores a fold and returns how many bytes that took. It replaces a fold of the same
+	// form and sequence; one of the same version and digest stays as it is, since it may
+	// be all that is left of its records. A fold that is too large is not stored, which is
+	// no error.
 	Save(ctx context.Context, session string, s Saved) (int, error)
 	// Sequences returns the sequences of the session's saved folds that have one of the
 	// forms, rising and without repetition.

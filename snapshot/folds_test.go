@@ -1,6 +1,7 @@
 package snapshot_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,38 @@ func TestFoldsOfTwoForms(t *testing.T) {
 
 		require.NoError(t, folds.Erase(t.Context(), "s"))
 		require.Nil(t, near(100, snapshot.JSON, snapshot.Packed, "another"), name)
+	}
+}
+
+// TestASavedFoldStays: a fold may be all that is left of records that retention has
+// removed. Another pass that saves it once more removes nothing of it, and completes one
+// that was interrupted; it replaces that of another version.
+func TestASavedFoldStays(t *testing.T) {
+	d := onDisk(t)
+	for seq, size := range map[uint64]int{10: 100, 20: 1_200_000} {
+		saved := snapshot.Saved{Sequence: seq, Version: 2, Digest: "d", State: []byte(`"` + strings.Repeat("a", size) + `"`)}
+		save := func(s snapshot.Saved) natsjs.StreamState {
+			t.Helper()
+			_, err := d.folds.Save(t.Context(), "s", s)
+			require.NoError(t, err)
+			got, err := d.folds.Nearest(t.Context(), "s", seq, snapshot.JSON)
+			require.NoError(t, err)
+			require.Equal(t, s.Version, got.Version)
+			require.True(t, string(s.State) == string(got.State))
+			info, err := d.saved.Info(t.Context())
+			require.NoError(t, err)
+			return info.State
+		}
+		other := saved
+		other.Version, other.State = 1, []byte(`"`+strings.Repeat("b", size)+`"`)
+		save(other)
+		first := save(saved)
+		require.Equal(t, first, save(saved))
+
+		d.lose(t, fmt.Sprintf("helix.snap.0.s.%d", seq))
+		again := save(saved)
+		require.Equal(t, first.Msgs, again.Msgs)
+		require.Equal(t, first.LastSeq+1, again.LastSeq, "its parts are still there")
 	}
 }
 

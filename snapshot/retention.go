@@ -188,9 +188,9 @@ func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session stri
 	return err
 }
 
-// savedAt reports whether the state at a record is saved in JSON. If so it is not saved
-// once more, which removes the saved fold first: if another pass has dropped the records
-// meanwhile, nothing else has the state.
+// savedAt reports whether this version's state at a record is saved in JSON. If so it is
+// not saved once more: if another pass has dropped the records meanwhile, nothing else has
+// the state.
 func (s *Store) savedAt(ctx context.Context, session string, last eventlog.Record) (bool, error) {
 	saved, err := s.opts.Folds.Nearest(ctx, session, last.Sequence, JSON)
 	if err != nil || saved == nil {

@@ -15,6 +15,7 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -258,48 +259,83 @@ func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) (int
 	if s.Form != snapshot.JSON {
 		return f.savePages(ctx, stream, prefix, s)
 	}
-	// A message that another one replaces leaves its bytes in the file, where an erasure
-	// would not find them.
-	subject := prefix + mark{seq: s.Sequence}.token()
-	if err := f.erase(ctx, stream, subject); err != nil {
-		return 0, err
-	}
-	return len(s.State), f.put(ctx, stream, subject, s, s.State)
+	return f.put(ctx, stream, prefix+mark{seq: s.Sequence}.token(), s, s.State)
 }
 
-// put stores a body for whole to read, on a subject without messages.
-func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s snapshot.Saved, body []byte) error {
+// put stores a body for whole to read, unless the same fold is stored, and returns how many
+// bytes that took. Another node may be storing the fold, or have just done so and dropped
+// its records: nothing that it has stored is removed.
+func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s snapshot.Saved, body []byte) (int, error) {
 	m := nats.NewMsg(subject)
 	m.Header.Set(headerVersion, strconv.Itoa(s.Version))
 	m.Header.Set(headerDigest, s.Digest)
 	m.Data = body
+	same := func(old *natsjs.RawStreamMsg) bool {
+		return old.Header.Get(headerVersion) == m.Header.Get(headerVersion) && old.Header.Get(headerDigest) == s.Digest
+	}
+	if there, err := f.makeRoom(ctx, stream, subject, same); there || err != nil {
+		return 0, err
+	}
 	if len(body) > partBytes {
-		if err := f.erase(ctx, stream, subject+".>"); err != nil { // parts of an unfinished one
-			return err
-		}
 		n := 0
 		for part := range slices.Chunk(body, partBytes) {
-			if err := f.once(ctx, &nats.Msg{Subject: subject + "." + strconv.Itoa(n), Data: part}); err != nil {
-				return err
+			if err := f.putPart(ctx, stream, subject+"."+strconv.Itoa(n), part); err != nil {
+				return 0, err
 			}
 			n++
 		}
 		m.Header.Set(headerParts, strconv.Itoa(n))
 		m.Data = nil
 	}
-	return f.once(ctx, m)
+	_, err := f.once(ctx, m)
+	return len(body), err
 }
 
-// once publishes a message unless its subject has one, or another node is publishing it.
-func (f *Folds) once(ctx context.Context, m *nats.Msg) error {
+// partTries is how often a part is looked for that another node seems to be storing.
+const partTries = 10
+
+// putPart stores a part, unless an unfinished save has left the same one. It replaces any
+// other.
+func (f *Folds) putPart(ctx context.Context, stream natsjs.Stream, subject string, part []byte) error {
+	for range partTries {
+		there, err := f.makeRoom(ctx, stream, subject, func(old *natsjs.RawStreamMsg) bool { return bytes.Equal(old.Data, part) })
+		if there || err != nil {
+			return err
+		}
+		if stored, err := f.once(ctx, &nats.Msg{Subject: subject, Data: part}); stored || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("saved folds: another node is storing %s", subject)
+}
+
+// makeRoom reports whether the subject's message is the same as the one that shall be
+// stored. It overwrites any other, and no message that comes after that: a message that
+// another one replaces would leave its bytes in the file, where an erasure does not find them.
+func (f *Folds) makeRoom(ctx context.Context, stream natsjs.Stream, subject string, same func(*natsjs.RawStreamMsg) bool) (there bool, err error) {
+	old, err := f.last(ctx, stream, subject)
+	switch {
+	case errors.Is(err, natsjs.ErrMsgNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("saved folds: %w", err)
+	case same(old):
+		return true, nil
+	}
+	return false, f.remove(ctx, stream, subject, old.Sequence)
+}
+
+// once publishes a message and reports true, unless its subject has one, or another node is
+// publishing it.
+func (f *Folds) once(ctx context.Context, m *nats.Msg) (bool, error) {
 	_, err := f.js.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(0))
 	if logjs.IsConflict(err) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("saved folds: %w", err)
+		return false, fmt.Errorf("saved folds: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 // Erase implements snapshot.Folds.
@@ -335,16 +371,29 @@ const eraseTries = 10
 func (f *Folds) eraseThese(ctx context.Context, stream natsjs.Stream, subjects map[string]uint64) error {
 	for subject := range subjects {
 		m, err := stream.GetLastMsgForSubject(ctx, subject)
-		if err == nil {
-			err = stream.SecureDeleteMsg(ctx, m.Sequence)
-		}
-		if err == nil || errors.Is(err, natsjs.ErrMsgNotFound) {
+		switch {
+		case errors.Is(err, natsjs.ErrMsgNotFound):
 			continue
-		}
-		// The answer does not distinguish a missing stream from other failures.
-		if _, gerr := stream.GetLastMsgForSubject(ctx, subject); !errors.Is(gerr, natsjs.ErrMsgNotFound) {
+		case err != nil:
 			return fmt.Errorf("saved folds: erase: %w", err)
+		}
+		if err := f.remove(ctx, stream, subject, m.Sequence); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// remove overwrites the message of a subject that has a sequence, if it is still there.
+func (f *Folds) remove(ctx context.Context, stream natsjs.Stream, subject string, seq uint64) error {
+	err := stream.SecureDeleteMsg(ctx, seq)
+	if err == nil || errors.Is(err, natsjs.ErrMsgNotFound) {
+		return nil
+	}
+	// The answer does not distinguish a missing message from other failures.
+	m, gerr := stream.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(gerr, natsjs.ErrMsgNotFound) || gerr == nil && m.Sequence != seq {
+		return nil
+	}
+	return fmt.Errorf("saved folds: erase: %w", err)
 }

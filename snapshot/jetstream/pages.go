@@ -123,25 +123,13 @@ func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix stri
 			continue
 		}
 		packed := s2.Encode(nil, page)
-		if err := f.once(ctx, &nats.Msg{Subject: subject, Data: packed}); err != nil {
+		if _, err := f.once(ctx, &nats.Msg{Subject: subject, Data: packed}); err != nil {
 			return size, err
 		}
 		size += len(packed)
 	}
-	subject := prefix + mark{s.Sequence, s.Form}.token()
-	switch old, err := f.last(ctx, stream, subject); {
-	case errors.Is(err, natsjs.ErrMsgNotFound):
-	case err != nil:
-		return size, fmt.Errorf("saved folds: %w", err)
-	case old.Header.Get(headerDigest) == s.Digest:
-		return size, nil // already stored
-	default:
-		if err := f.erase(ctx, stream, subject); err != nil {
-			return size, err
-		}
-	}
-	body := listed(pieces)
-	return size + len(body), f.put(ctx, stream, subject, s, body)
+	n, err := f.put(ctx, stream, prefix+mark{s.Sequence, s.Form}.token(), s, listed(pieces))
+	return size + n, err
 }
 
 func pageSubject(prefix string, h hash) string { return prefix + "page." + hex.EncodeToString(h[:]) }
