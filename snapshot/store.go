@@ -414,6 +414,22 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	return e, err
 }
 
+// Folded returns the state after all records with sequence <= n as Saved yields one, without
+// saving it. If n is beyond the head, it is the state at the head. Errors: as
+// eventlog.Log.Read.
+func (s *Store) Folded(ctx context.Context, session string, n uint64) (Saved, error) {
+	f, err := s.folded(ctx, session, n)
+	if ahead, is := errors.AsType[*eventlog.CursorAheadError](err); is {
+		f, err = s.folded(ctx, session, ahead.Head)
+	}
+	if err != nil {
+		return Saved{}, err
+	}
+	saved, err := savedAs(JSON, f.state)
+	saved.Digest = digest(f.last)
+	return saved, err
+}
+
 // Saved yields the session's saved folds in JSON, by rising sequence.
 func (s *Store) Saved(ctx context.Context, session string) iter.Seq2[Saved, error] {
 	return func(yield func(Saved, error) bool) {

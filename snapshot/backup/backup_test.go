@@ -3,6 +3,8 @@ package backup_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
+	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
@@ -108,6 +111,36 @@ func TestABackupIsRestored(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Empty(t, to.sessions())
+}
+
+// TestABackupHasEachState: if the saved fold of a trimmed session is unusable, the backup
+// has the state itself. If nothing has it, there is no backup that lacks it.
+func TestABackupHasEachState(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 1)
+	for range 3 {
+		s.append("trimmed", logtest.Fact("trimmed", &fact.UserMessage{Content: "x", Base: base("trimmed")}))
+		require.NoError(t, s.log.Seal(t.Context(), "trimmed"))
+	}
+	require.NotZero(t, s.trim()["trimmed"])
+	s.create("other", 1)
+	want := s.state("trimmed")
+	saved, err := s.folds.Nearest(t.Context(), "trimmed", math.MaxUint64, snapshot.JSON)
+	require.NoError(t, err)
+	require.NoError(t, s.folds.Erase(t.Context(), "trimmed"))
+	saved.State, saved.Digest = saved.State[1:], "of a damaged one"
+	_, err = s.folds.Save(t.Context(), "trimmed", *saved)
+	require.NoError(t, err)
+
+	to := newServer(t)
+	to.restore(s.take(backup.Options{}))
+	require.Equal(t, want, to.state("trimmed"))
+
+	for name, folds := range map[string]snapshot.Folds{"damaged": s.folds, "none": nil} {
+		_, err := backup.Take(t.Context(), s.log, snapshot.New(s.log, &snapshot.StoreOptions{Folds: folds}), io.Discard, backup.Options{})
+		require.ErrorContains(t, err, "no saved fold has its state", name)
+		require.NotErrorIs(t, err, backup.ErrChanged, name)
+	}
 }
 
 // TestARestoreTakesAnEmptyDeployment: existing data is never mixed with a backup, and an

@@ -7,7 +7,7 @@
 // its records of that moment and none after it, with the sequences, times, envelopes and
 // bytes that they have in the log. Large payloads are in their records. For a session
 // whose beginning retention has removed, the backup also has the saved folds, which alone
-// have its state. A restore computes all other folds, and the list of session trees with
+// have its state; without a state of the session it fails. A restore computes all other folds, and the list of session trees with
 // work, from the records.
 //
 // After the sessions, it has what is stored beside the log, see [Beside]: files of

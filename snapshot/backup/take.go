@@ -186,7 +186,8 @@ func (t *taking) copy(session string) (begun bool, err error) {
 }
 
 // begin writes the beginning of a session: if retention has removed its first records,
-// the saved folds that contain them.
+// the saved folds that contain them. If none can be used, a state that this process knows,
+// or that is saved in another form, takes their place.
 func (t *taking) begin(session string, floor, upTo uint64) error {
 	if err := t.lines.Encode(line{Session: &sessionLine{ID: session, Floor: floor}}); err != nil || floor == 0 {
 		return err
@@ -205,8 +206,18 @@ func (t *taking) begin(session string, floor, upTo uint64) error {
 			n++
 		}
 	}
-	if n == 0 && later {
-		return fmt.Errorf("%w: its state is saved only at a later sequence", ErrChanged)
+	if n > 0 {
+		return nil
 	}
-	return nil
+	saved, err := t.states.Folded(t.ctx, session, upTo)
+	_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
+	switch {
+	case trimmed && later:
+		return fmt.Errorf("%w: its state is saved only at a later sequence", ErrChanged)
+	case trimmed:
+		return fmt.Errorf("no saved fold has its state, and retention has removed its records up to %d: erase the session to back up the others", floor)
+	case err != nil:
+		return err
+	}
+	return t.lines.Encode(line{Fold: lineOf(saved)})
 }
