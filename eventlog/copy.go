@@ -19,9 +19,9 @@ type Copier interface {
 	// Copy yields a session's records as they are, up to upTo, its partition's
 	// end of Ends (0: the partition was empty). Retention has removed its
 	// records up to floor. A session that was created later, or has no record
-	// left, yields none. Errors: ErrSessionNotFound before the first record;
-	// otherwise as Read. If an error is yielded, the records before it are not
-	// the whole session.
+	// left, yields none. Errors: ErrSessionNotFound; otherwise as Read. If an
+	// error is yielded, the records before it are not the whole session. If that is
+	// ErrSessionNotFound, the session was erased since; the id may be in use again.
 	Copy(ctx context.Context, session string, upTo uint64) (floor uint64, records iter.Seq2[Copied, error], err error)
 
 	// PartitionOf returns the partition of a session, from 0.

@@ -86,10 +86,11 @@ func TestABackupIsOfOneMoment(t *testing.T) {
 	to.verify()
 }
 
-// hooked calls functions before a copy begins and in the middle of it.
+// hooked calls functions before a copy begins, before its first record and in the middle
+// of it.
 type hooked struct {
 	eventlog.Copier
-	before, amid func(session string)
+	before, first, amid func(session string)
 }
 
 func (h hooked) Copy(ctx context.Context, session string, upTo uint64) (uint64, iter.Seq2[eventlog.Copied, error], error) {
@@ -98,6 +99,9 @@ func (h hooked) Copy(ctx context.Context, session string, upTo uint64) (uint64, 
 	}
 	floor, records, err := h.Copier.Copy(ctx, session, upTo)
 	return floor, func(yield func(eventlog.Copied, error) bool) {
+		if h.first != nil {
+			h.first(session)
+		}
 		n := 0
 		for r, err := range records {
 			if n++; n == 100 && h.amid != nil { // in the first page of two
@@ -116,9 +120,9 @@ func TestChangesDuringABackup(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		before, amid func(s *store, session string)
-		err          error
-		sessions     int
+		before, first, amid func(s *store, session string)
+		err                 error
+		sessions            int
 	}{
 		"erased before": {before: func(s *store, session string) {
 			_, err := s.states.Erase(s.t.Context(), session)
@@ -132,7 +136,12 @@ func TestChangesDuringABackup(t *testing.T) {
 			_, err := s.states.Erase(s.t.Context(), session)
 			require.NoError(s.t, err)
 			s.append(session, logtest.Text(session, "a"))
-		}, err: eventlog.ErrIncomplete},
+		}, err: backup.ErrChanged},
+		"erased and created again at the beginning": {first: func(s *store, session string) {
+			_, err := s.states.Erase(s.t.Context(), session)
+			require.NoError(s.t, err)
+			s.append(session, logtest.Text(session, "a"))
+		}, sessions: 1},
 		"continues": {amid: func(s *store, session string) {
 			s.append(session, logtest.Text(session, "a"))
 			s.append("created", logtest.Text("created", "a"))
@@ -161,7 +170,7 @@ func TestChangesDuringABackup(t *testing.T) {
 					var err error
 					head, err = eventlog.AppendOnce(t.Context(), s.log, session, fmt.Sprint("w", i), head, entries)
 					require.NoError(t, err)
-					if name != "erased amid" && name != "erased and created again amid" {
+					if !strings.HasPrefix(name, "erased ") {
 						require.NoError(t, s.log.Seal(t.Context(), session))
 					}
 				}
@@ -172,6 +181,15 @@ func TestChangesDuringABackup(t *testing.T) {
 					if session == "changes" {
 						log.before = nil
 						tc.before(s, session)
+					}
+				}
+			}
+			if tc.first != nil {
+				begun := false
+				log.first = func(session string) {
+					if session == "changes" && !begun {
+						begun = true
+						tc.first(s, session)
 					}
 				}
 			}

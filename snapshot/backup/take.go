@@ -135,11 +135,12 @@ func (t *taking) session(session string) error {
 		}
 		_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
 		_, herr := t.log.Head(t.ctx, session)
-		erased := errors.Is(herr, eventlog.ErrSessionNotFound)
+		gone := errors.Is(herr, eventlog.ErrSessionNotFound)
+		erased := gone || errors.Is(err, eventlog.ErrSessionNotFound) // it may have been created again
 		switch {
-		case !begun && erased:
+		case !begun && gone:
 			return nil
-		case !begun && trimmed && try < copyTries:
+		case !begun && (trimmed || erased) && try < copyTries:
 			continue
 		case trimmed || erased:
 			return fmt.Errorf("%w: %w", ErrChanged, err)

@@ -77,7 +77,7 @@ func (l *Maintenance) Copy(ctx context.Context, session string, upTo uint64) (fl
 		last := floor
 		for r, err := range l.WithPayloads(ctx, session, l.ReadFrom(ctx, session, store.Cursor{At: floor, Known: floor > 0}, min(head, upTo))) {
 			if errors.Is(err, store.ErrRecreated) {
-				err = fmt.Errorf("%w: session %q was erased while it was copied", eventlog.ErrIncomplete, session)
+				err = erasedAmid(session)
 			}
 			if !yield(eventlog.Copied{Record: r.Record, Unlinked: !r.Linked}, err) || err != nil {
 				return
@@ -90,21 +90,38 @@ func (l *Maintenance) Copy(ctx context.Context, session string, upTo uint64) (fl
 	}, nil
 }
 
+// erasedAmid is the error of a copy whose session was erased meanwhile; the id may be in
+// use again.
+func erasedAmid(session string) error {
+	return fmt.Errorf("%w: the copy of session %q: %w", eventlog.ErrIncomplete, session, store.ErrRecreated)
+}
+
 // endsWith proves that last is the session's last record up to upTo. The read alone could
 // mistake the first record of a session that was erased and created again meanwhile for
 // the next one.
 func (l *Maintenance) endsWith(ctx context.Context, session string, last, head, upTo uint64) error {
 	if head <= upTo {
 		if last != head {
-			return fmt.Errorf("%w: the copy ends with %d, the head was %d", eventlog.ErrIncomplete, last, head)
+			return l.unlessErased(ctx, session, head,
+				fmt.Errorf("%w: the copy ends with %d, the head was %d", eventlog.ErrIncomplete, last, head))
 		}
 		return nil
 	}
 	for r, err := range l.ReadStored(ctx, session, last, 0) {
 		if err == nil && r.Linked && r.Previous != last {
-			err = fmt.Errorf("%w: %d was appended after %d, the copy ends with %d", eventlog.ErrIncomplete, r.Sequence, r.Previous, last)
+			err = l.unlessErased(ctx, session, head,
+				fmt.Errorf("%w: %d was appended after %d, the copy ends with %d", eventlog.ErrIncomplete, r.Sequence, r.Previous, last))
 		}
 		return err
 	}
 	return nil
+}
+
+// unlessErased returns what is wrong with a copy, or that the session was erased since its
+// head was read.
+func (l *Maintenance) unlessErased(ctx context.Context, session string, head uint64, wrong error) error {
+	if there, err := l.Lives(ctx, session, head); err == nil && !there {
+		return erasedAmid(session)
+	}
+	return wrong
 }
