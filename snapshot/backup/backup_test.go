@@ -67,12 +67,11 @@ func TestABackupIsRestored(t *testing.T) {
 	require.Contains(t, to.sessions(), memories)
 	ends, err := s.log.Ends(t.Context())
 	require.NoError(t, err)
-	var shown, most int64
-	backup.Follow(bytes.NewReader(taken), func(records, of int64) { shown, most = records, of })
+	var shown int64
+	backup.Follow(bytes.NewReader(taken), func(records int64) { shown = records })
 	_, done, err := backup.Read(t.Context(), bytes.NewReader(taken), backup.Visitor{})
 	require.NoError(t, err)
 	require.EqualValues(t, done.Records, shown)
-	require.EqualValues(t, ends[0]+ends[1]+ends[2], most)
 	for _, session := range s.sessions() {
 		floor, want := s.copied(session)
 		gotFloor, got := to.copied(session)

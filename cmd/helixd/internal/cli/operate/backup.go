@@ -71,7 +71,7 @@ func (c backupCmd) Run(p *flags.Process) error {
 	return terminal.Result(p.Stdout, c.JSON, result, result.words())
 }
 
-// writeShown writes the backup, and shows on a terminal how many of the log's records it has.
+// writeShown writes the backup, and shows on a terminal how many records it has.
 func (c backupCmd) writeShown(p *flags.Process, out io.Writer) error {
 	shown := terminal.NewProgress(p.Stderr, "backup", 0, terminal.Things("record"))
 	if shown == nil {
@@ -81,7 +81,7 @@ func (c backupCmd) writeShown(p *flags.Process, out io.Writer) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		backup.Follow(read, func(records, most int64) { shown.Left(most - records) })
+		backup.Follow(read, shown.Set)
 	}()
 	err := c.write(p, io.MultiWriter(out, followed))
 	followed.Close()
