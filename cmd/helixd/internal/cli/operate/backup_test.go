@@ -1,19 +1,25 @@
 package operate
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/inspect"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -99,6 +105,41 @@ func TestBackupOfNATS(t *testing.T) {
 		_, _, err = clitest.Run[everything](t, "", args...)
 		require.ErrorContains(t, err, restore.ErrRestoring.Error(), args)
 	}
+}
+
+// TestARestoreReachesTheDisk: while the disk does not take what was restored, no daemon uses
+// it, and the restore does not succeed.
+func TestARestoreReachesTheDisk(t *testing.T) {
+	t.Parallel()
+	from, nc := clitest.NATS(t)
+	openAndClose(t, nc)
+	file := filepath.Join(t.TempDir(), "b")
+	_, _, err := clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", file)
+	require.NoError(t, err)
+	taken, err := os.ReadFile(file)
+	require.NoError(t, err)
+
+	r, err := fill(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute, Logger: slog.New(slog.DiscardHandler)}, 1)
+	require.NoError(t, err)
+	defer r.close()
+	_, err = r.write(t.Context(), bytes.NewReader(taken))
+	require.NoError(t, err)
+	syncAll, syncs, failing := r.sync, 0, 1
+	r.sync = func(ctx context.Context) error {
+		if syncs++; syncs == failing {
+			return syscall.EIO
+		}
+		return syncAll(ctx)
+	}
+	require.ErrorIs(t, r.finish(t.Context()), syscall.EIO)
+	_, err = jetstream.Open(t.Context(), r.nc, nil)
+	require.ErrorIs(t, err, restore.ErrRestoring)
+
+	syncs, failing = 0, 2
+	require.ErrorIs(t, r.finish(t.Context()), syscall.EIO, "nor if the disk does not know that the restore has ended")
+	failing = 0
+	require.NoError(t, r.finish(t.Context()))
+	openAndClose(t, r.nc)
 }
 
 // TestBackupRefuses: what can't work changes nothing.

@@ -339,7 +339,7 @@ func (g *growing) copy(ctx context.Context, from *singleNode) (done grownTo, err
 	done.Compared = time.Since(began)
 	// The mark is on the disk at once, and then only the cluster may serve: so the copy has to
 	// be there before it. The other servers sync as they are configured.
-	if err := g.to.srv.SyncAll(ctx); err != nil {
+	if err := g.to.sync(ctx); err != nil {
 		return done, err
 	}
 	return done, g.mark(ctx)

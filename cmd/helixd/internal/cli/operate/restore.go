@@ -80,7 +80,7 @@ func (c restoreCmd) Run(p *flags.Process) error {
 	done, err := r.write(fact.WithActor(p.Ctx, operator()), shown.Reader(file))
 	shown.Close()
 	if err == nil {
-		err = r.log.Finish(p.Ctx)
+		err = r.finish(p.Ctx)
 	}
 	if errors.Is(err, restore.ErrNotEmpty) {
 		return fmt.Errorf("%w: a backup is restored into an empty one", err)
@@ -139,7 +139,7 @@ func (c restoreCmd) open(p *flags.Process, header backup.Header) (*restoring, er
 	case replicas > 1:
 		return nil, errors.New("--replicas: one embedded server keeps one")
 	}
-	// Stop has everything reach the disk.
+	// finish has everything reach the disk.
 	return fill(p.Ctx, embed.Options{DataDir: settings.ServerFolder(dataDir), SyncInterval: time.Minute, Logger: p.Log}, 1)
 }
 

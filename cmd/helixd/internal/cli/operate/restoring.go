@@ -26,13 +26,15 @@ import (
 // restoring is where a backup goes.
 type restoring struct {
 	nc       *nats.Conn
-	srv      *embed.Server // nil: it is an outside deployment
 	replicas int
 	id       string        // of the restore, which can begin again; empty: it can't
 	patience time.Duration // for the streams to be created; 0: no limit
 	unsigned bool          // no record says that sessions were restored
-	logger   *slog.Logger
-	closers  []func()
+	// sync has everything reach the disk that this process's server stores; nil: it is an
+	// outside deployment.
+	sync    func(context.Context) error
+	logger  *slog.Logger
+	closers []func()
 
 	log     *restore.Restorer // from write on
 	working int               // trees that daemons continue
@@ -56,7 +58,7 @@ func fill(ctx context.Context, o embed.Options, replicas int) (*restoring, error
 		srv.Stop()
 		return nil, err
 	}
-	return &restoring{nc: nc, srv: srv, replicas: replicas, logger: o.Logger, closers: []func(){srv.Stop, nc.Close}}, nil
+	return &restoring{nc: nc, sync: srv.SyncAll, replicas: replicas, logger: o.Logger, closers: []func(){srv.Stop, nc.Close}}, nil
 }
 
 // joinToFill starts a server of a cluster of embedded servers to restore into, and removes
@@ -80,8 +82,22 @@ func joinToFill(p *flags.Process, c *config.Config, id string) (*restoring, erro
 	return r, nil
 }
 
+// finish has daemons use what was written, once it has reached the disk.
+func (r *restoring) finish(ctx context.Context) error {
+	if r.sync == nil {
+		return r.log.Finish(ctx)
+	}
+	if err := r.sync(ctx); err != nil {
+		return err
+	}
+	if err := r.log.Finish(ctx); err != nil {
+		return err
+	}
+	return r.sync(ctx)
+}
+
 // write writes everything that a backup has, and puts the trees that may have work on the
-// list from which daemons take them up. No daemon can use it until r.log.Finish.
+// list from which daemons take them up. No daemon can use it until finish.
 func (r *restoring) write(ctx context.Context, in io.Reader) (backup.Summary, error) {
 	var runs *worklist.Worklist
 	defer func() {
