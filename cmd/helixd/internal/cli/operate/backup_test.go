@@ -1,11 +1,13 @@
 package operate
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/inspect"
@@ -25,6 +29,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/snapshot"
 )
 
 // everything has the commands of operators, and those that read what is restored.
@@ -140,6 +145,54 @@ func TestARestoreReachesTheDisk(t *testing.T) {
 	failing = 0
 	require.NoError(t, r.finish(t.Context()))
 	openAndClose(t, r.nc)
+}
+
+// TestASavedStateOutlastsAnElection: a cluster that elects a leader does not break off a
+// restore.
+func TestASavedStateOutlastsAnElection(t *testing.T) {
+	t.Parallel()
+	folds := &electing{left: 2}
+	size, err := settling{folds, inCluster(t)}.Save(t.Context(), "s", snapshot.Saved{})
+	require.NoError(t, err)
+	require.Equal(t, 7, size)
+}
+
+// electing is a store of folds whose stream has no leader for some requests.
+type electing struct {
+	snapshot.Folds
+	left int
+}
+
+func (e *electing) Save(context.Context, string, snapshot.Saved) (int, error) {
+	if e.left--; e.left >= 0 {
+		return 0, fmt.Errorf("saved folds: %w", natsjs.ErrNoStreamResponse)
+	}
+	return 7, nil
+}
+
+// inCluster returns a connection to what says that it is a server of a cluster.
+func inCluster(t *testing.T) *nats.Conn {
+	t.Helper()
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { at.Close() })
+	go func() {
+		c, err := at.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		fmt.Fprint(c, "INFO {\"server_id\":\"s\",\"cluster\":\"c\",\"max_payload\":1024,\"headers\":true}\r\n")
+		for lines := bufio.NewScanner(c); lines.Scan(); {
+			if lines.Text() == "PING" {
+				fmt.Fprint(c, "PONG\r\n")
+			}
+		}
+	}()
+	nc, err := nats.Connect("nats://" + at.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
 }
 
 // TestBackupRefuses: what can't work changes nothing.

@@ -18,7 +18,9 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
+	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
@@ -132,7 +134,7 @@ func (r *restoring) write(ctx context.Context, in io.Reader) (backup.Summary, er
 		if r.wrap != nil {
 			sessions = r.wrap(sessions)
 		}
-		return backup.Target{Sessions: besideSessions{sessions, together}, Folds: folds, Work: func(agentType, session string) error {
+		return backup.Target{Sessions: besideSessions{sessions, together}, Folds: settling{folds, r.nc}, Work: func(agentType, session string) error {
 			r.working++
 			_, err := runs.Announce(ctx, agentType, session)
 			return err
@@ -147,4 +149,20 @@ func (r *restoring) write(ctx context.Context, in io.Reader) (backup.Summary, er
 		}}, nil
 	})
 	return done, errors.Join(err, together.wait())
+}
+
+// settling is a store of folds that waits while a cluster elects a leader. A daemon does not
+// wait, since it can fold the log; a restore would break off.
+type settling struct {
+	snapshot.Folds
+	nc *nats.Conn
+}
+
+// Save implements snapshot.Folds.
+func (s settling) Save(ctx context.Context, session string, fold snapshot.Saved) (size int, err error) {
+	err = jetstream.Settle(ctx, s.nc, func(ctx context.Context) (err error) {
+		size, err = s.Folds.Save(ctx, session, fold)
+		return err
+	})
+	return size, err
 }
