@@ -249,15 +249,22 @@ func (l *Link) GetMany(ctx context.Context, stream string, count int, what map[s
 }
 
 // GetAt returns the message with the given sequence. A message never changes, so any
-// replica may answer; if one that lags does not have it, the leader is asked. Sequence 0
-// has no message: a restored session names it for segments that were removed before.
+// replica may answer. Sequence 0 has no message: a restored session names it for segments
+// that were removed before.
 func (l *Link) GetAt(ctx context.Context, stream string, seq uint64) (wire.Message, error) {
 	if seq == 0 {
 		return wire.Message{}, ErrNoMessage
 	}
-	m, err := l.DirectGet(ctx, stream, map[string]any{"seq": seq})
+	return l.AnyGet(ctx, stream, map[string]any{"seq": seq})
+}
+
+// AnyGet returns a message from any replica, for callers that can tell that it is the right
+// one. If a replica that lags does not have it, the leader is asked, whose answers cost
+// more: they are in JSON.
+func (l *Link) AnyGet(ctx context.Context, stream string, what map[string]any) (wire.Message, error) {
+	m, err := l.DirectGet(ctx, stream, what)
 	if err != nil {
-		return l.MessageAt(ctx, stream, seq)
+		return l.LeaderGet(ctx, stream, what)
 	}
 	return m, nil
 }

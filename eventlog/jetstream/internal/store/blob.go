@@ -65,7 +65,7 @@ func (l *Store) LoadBlob(ctx context.Context, session, address string) ([]byte, 
 	prefix := l.BlobPrefix(session) + ref.Hash + "."
 	payload := make([]byte, 0, ref.Size)
 	for i := range ref.Parts() {
-		m, err := l.LastMessage(ctx, layout.BlobStream, prefix+strconv.Itoa(i))
+		m, err := l.AnyGet(ctx, layout.BlobStream, map[string]any{"last_by_subj": prefix + strconv.Itoa(i)}) // the hash proves it
 		if errors.Is(err, link.ErrNoMessage) {
 			return nil, fmt.Errorf("%w: part %d of %s", errNoBlob, i, ref.Hash)
 		}
