@@ -38,6 +38,7 @@ type shelf struct {
 type desk struct {
 	files     map[string]string
 	snapshots []map[string]string
+	lost      bool
 }
 
 func newShelf() *shelf {
@@ -76,7 +77,9 @@ func (s *shelf) Open(_ context.Context, of workspace.Session) (workspace.Workspa
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.desk(of, true)
+	if d := s.desk(of, true); d.lost {
+		d.files, d.lost = map[string]string{}, false
+	}
 	return &onShelf{shelf: s, of: of}, json.RawMessage(`{"desk":"` + of.ID + `"}`), nil
 }
 
@@ -86,7 +89,7 @@ func (s *shelf) Resolve(_ context.Context, of workspace.Session, _ json.RawMessa
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.desk(of, false) == nil {
+	if d := s.desk(of, false); d == nil || d.lost {
 		return nil, workspace.ErrGone
 	}
 	return &onShelf{shelf: s, of: of}, nil
@@ -152,6 +155,13 @@ func (s *shelf) Roots(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(s.trees)), nil
 }
 
+// lose loses the files of a session's workspace, and keeps its snapshots.
+func (s *shelf) lose(of workspace.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.desk(of, false).lost = true
+}
+
 // files are those of a session's workspace, as "name: content" lines.
 func (s *shelf) files(of workspace.Session) string {
 	s.mu.Lock()
@@ -196,7 +206,7 @@ func (w *onShelf) use(what string, f func(d *desk) error) error {
 	w.shelf.mu.Lock()
 	defer w.shelf.mu.Unlock()
 	d := w.shelf.desk(w.of, false)
-	if d == nil {
+	if d == nil || d.lost {
 		return workspace.ErrGone
 	}
 	return f(d)

@@ -76,6 +76,61 @@ func TestLostFilesAreToldOnce(t *testing.T) {
 	}
 }
 
+// A model is told that its files were lost also if they can't be restored at once, or if the
+// node dies between making the workspace again and recording that.
+func TestLostFilesAreToldThoughRestoringBreaksOff(t *testing.T) {
+	const back = "the workspace was lost: its files are those of the last step that was saved"
+	for name, want := range map[string]map[string]string{
+		"restoring fails": {"c": "the workspace can't be used: the shelf is full", "d": back},
+		"the node dies":   {"c": back, "d": `{"path":"d","size":1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, store := newShelf(), memory.New()
+			log := &mortal{Log: store, dead: make(chan struct{})}
+			log.left.Store(1 << 30)
+			agent := coder(
+				"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+				"b", "ask", `{}`,
+				"c", "workspace_list_files", `{}`,
+				"d", "workspace_write_file", `{"path":"d","content":"2"}`,
+				"e", "workspace_write_file", `{"path":"e","content":"3"}`,
+				"f", "workspace_read_file", `{"path":"a"}`,
+			)
+			agent.Tools = []agentloop.Tool{{Name: "ask", Client: true}}
+			g := newSpaceRig(t, log, s, engine.Options{}, agent)
+			g.start("s", "coder", "go")
+			require.Eventually(t, func() bool { return !g.loop.Live("s") && stateOf(t, store, "s").Waits() }, time.Minute, time.Millisecond)
+			s.lose(root)
+			s.fails = func(what string) error {
+				if what != "restore" || s.restored.Load() > 1 {
+					return nil
+				}
+				if name == "the node dies" {
+					log.left.Store(0)
+					return nil
+				}
+				return errors.New("the shelf is full")
+			}
+			_, err := g.loop.Submit(t.Context(), engine.Submission{SessionID: "s", ToolCallID: "b", Kind: fact.SubmitClientResult, Result: json.RawMessage("1")})
+			require.NoError(t, err)
+			_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
+			require.NoError(t, err)
+			if name == "the node dies" {
+				<-log.dead
+				g.loop.Stop()
+				g = newSpaceRig(t, store, s, engine.Options{}, agent)
+				_, err = g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
+				require.NoError(t, err)
+			}
+			results := toolResults(g.ended("s"))
+			for call, result := range want {
+				require.Equal(t, result, results[call], call)
+			}
+			require.Contains(t, results["f"], `"content":"1"`)
+		})
+	}
+}
+
 // Files that somebody removes while they are used are looked for once more.
 func TestFilesThatGoMeanwhileAreTold(t *testing.T) {
 	s := newShelf()

@@ -16,7 +16,7 @@ type (
 	}
 
 	// WorkspaceFailed says that it could not be opened, resolved, saved or
-	// restored. The next use tries again.
+	// restored, or that it was lost. The next use tries again.
 	WorkspaceFailed struct {
 		Name       string `json:"name" helix:"id"`
 		ProviderID string `json:"providerId" helix:"id"`

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
@@ -26,6 +27,16 @@ var (
 	errFilesElsewhere = errors.New("the files stayed in the session that this one was forked from: this workspace keeps no snapshots, and is empty")
 	errFilesBehind    = errors.New("the files are behind the conversation: they are those of the last step that was saved, if any was")
 )
+
+// errLost begins the record of a failure while a lost workspace was not replaced yet, with
+// the files that the state says. Once there is a new one, the provider can't say any more
+// that the old one was lost.
+var errLost = errors.New("the workspace is lost")
+
+// lost reports whether the record says so. What opens the workspace clears it.
+func lost(w *projector.Workspace) bool {
+	return w != nil && w.Status == projector.WorkspaceBroken && strings.HasPrefix(w.Error, errLost.Error())
+}
 
 // openWorkspace has the workspace open, with the files that the state says, and
 // that recorded. What fails is recorded, too. gone is one that is not there any
@@ -53,7 +64,7 @@ func (t *Tree) openWorkspace(ctx context.Context, s Session, held *Workspace, g 
 	if cause := context.Cause(bounded); cause != nil && errors.Is(failed.err, bounded.Err()) {
 		failed.err = cause
 	}
-	if err := s.Append(ctx, nil, failure(s, w, failed.err)); err != nil {
+	if err := s.Append(ctx, nil, failure(s, s.Recorded(), failed.err)); err != nil {
 		return err
 	}
 	return fmt.Errorf("the workspace can't be used: %w", workspace.WithoutPath(failed.err))
@@ -65,9 +76,12 @@ type workspaceFailure struct{ err error }
 func (e *workspaceFailure) Error() string { return e.err.Error() }
 func (e *workspaceFailure) Unwrap() error { return e.err }
 
-// failure is the record of a failure.
+// failure is the record of a failure. That the workspace is lost stays recorded.
 func failure(s Session, w *projector.Workspace, err error) fact.Fact {
 	name, provider := named(s, w)
+	if lost(w) {
+		err = fmt.Errorf("%w: %w", errLost, err)
+	}
 	s.Logger().Warn("workspace failed", "provider", provider, "error", err)
 	return &fact.WorkspaceFailed{Name: name, ProviderID: provider, Error: shorten.Error(err.Error()), Base: s.FactBase()}
 }
@@ -109,20 +123,19 @@ func (o opening) open(ctx context.Context) error {
 		return err
 	}
 	known := o.w != nil && o.w.Ref != nil && o.w.Status != projector.WorkspaceGone
-	ws, ref, lost, err := o.find(ctx, p, known)
+	ws, ref, isLost, err := o.find(ctx, p, known)
 	if err != nil {
 		return err
 	}
-	lost = lost || o.w != nil && o.w.Status == projector.WorkspaceGone // what was closed may still be here
-	var facts []fact.Fact                                              // together: files that are lost must not be taken for the state's
-	if !known || lost || o.w.Status != projector.WorkspaceOpen {
+	var facts []fact.Fact // together: files that are lost must not be taken for the state's
+	if !known || isLost || o.w.Status != projector.WorkspaceOpen {
 		facts = append(facts, &fact.WorkspaceOpened{
 			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, Base: o.FactBase(),
 		})
 	}
 	var told error
-	if lost || o.w != nil && o.w.Stale {
-		if told, err = o.restore(ctx, p.ID(), ws, known, lost); err != nil {
+	if isLost || o.w != nil && o.w.Stale {
+		if told, err = o.restore(ctx, p.ID(), ws, known, isLost); err != nil {
 			return err
 		}
 		facts = append(facts, &fact.WorkspaceRestored{Base: o.FactBase()})
@@ -133,18 +146,26 @@ func (o opening) open(ctx context.Context) error {
 	return told
 }
 
-// find opens the workspace, or finds the one that is known. lost says that
-// there is a new one in place of that.
-func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws workspace.Workspace, ref json.RawMessage, lost bool, err error) {
+// find opens the workspace, or finds the one that is known. isLost says that
+// there is a new one in place of the one that the session used.
+func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws workspace.Workspace, ref json.RawMessage, isLost bool, err error) {
+	isLost = lost(o.w) || o.w != nil && o.w.Status == projector.WorkspaceGone // what was closed may still be here
+	gone := false
 	if known {
 		ref = o.w.Ref
 		if ws = o.held.open(); ws != nil {
-			return ws, ref, false, nil
+			return ws, ref, isLost, nil
 		}
 		err = o.files.Ask(ctx, p.ID(), askResolve, func() (err error) { ws, err = p.Resolve(ctx, o.ID(), ref); return err })
-		lost = errors.Is(err, workspace.ErrGone)
+		gone = errors.Is(err, workspace.ErrGone)
 	}
-	if !known || lost {
+	if gone && !isLost { // recorded first: what comes after it may fail, or the process may die
+		if err := o.Append(ctx, nil, failure(o, o.w, errLost)); err != nil {
+			return nil, nil, false, err
+		}
+		isLost = true
+	}
+	if !known || gone {
 		err = o.files.Ask(ctx, p.ID(), askOpen, func() (err error) { ws, ref, err = p.Open(ctx, o.ID()); return err })
 	}
 	switch {
@@ -153,7 +174,7 @@ func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws
 	case !o.held.keep(ws):
 		return nil, nil, false, errReleased
 	}
-	return ws, ref, lost, nil
+	return ws, ref, isLost, nil
 }
 
 // capabilities are what the agent may use of the workspace, and whether its
