@@ -209,7 +209,7 @@ func (c *copying) content(one content) (whole bool, err error) {
 func existing(ctx context.Context, nc *nats.Conn) (*Provider, error) {
 	p := &Provider{nc: nc, trees: map[string]*kept{}}
 	var err error
-	if p.js, err = natsjs.New(nc, natsjs.WithDefaultTimeout(patience)); err != nil {
+	if p.js, err = newJetStream(nc, patience); err != nil {
 		return nil, err
 	}
 	err = logjs.Settle(ctx, nc, func(ctx context.Context) (err error) {

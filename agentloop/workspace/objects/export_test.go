@@ -2,6 +2,9 @@ package objects
 
 import "context"
 
+// NewJetStream is the API that a provider uses, with another patience.
+var NewJetStream = newJetStream
+
 // Collect collects a tree's garbage.
 func (p *Provider) Collect(ctx context.Context, root string) error { return p.collect(ctx, root) }
 

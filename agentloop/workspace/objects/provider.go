@@ -85,7 +85,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
 	p.opts.Grace = cmp.Or(p.opts.Grace, defaultGrace)
 	p.opts.Replicas = max(p.opts.Replicas, 1)
 	var err error
-	if p.js, err = natsjs.New(nc, natsjs.WithDefaultTimeout(patience)); err != nil { // a server that is alone is asked once
+	if p.js, err = newJetStream(nc, patience); err != nil {
 		return nil, fmt.Errorf("objects: %w", err)
 	}
 	config := natsjs.StreamConfig{

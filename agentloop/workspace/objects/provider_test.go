@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -36,4 +37,17 @@ func TestContract(t *testing.T) {
 	workspacetest.Run(t, func(t *testing.T) workspace.Provider {
 		return open(t, server(t, t.TempDir()), objects.Options{MaxBytes: 1 << 20})
 	})
+}
+
+// Acknowledgements that are lost do not add up until nothing can be written.
+func TestLostAcknowledgementsAreGivenUp(t *testing.T) {
+	nc := server(t, t.TempDir())
+	js, err := objects.NewJetStream(nc, 20*time.Millisecond)
+	require.NoError(t, err)
+	_, err = nc.SubscribeSync("nobody.answers") // without a subscriber the server would
+	require.NoError(t, err)
+	ack, err := js.PublishAsync("nobody.answers", nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, <-ack.Err(), natsjs.ErrAsyncPublishTimeout)
+	require.Zero(t, js.PublishAsyncPending())
 }

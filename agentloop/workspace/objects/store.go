@@ -73,6 +73,13 @@ func (c content) among(there map[string]uint64, root string) bool {
 	return true
 }
 
+// newJetStream returns JetStream's API. A server that is alone is asked once. Acknowledgements
+// that don't come in time are given up: nats.go waits for 4,000 at most, and refuses to
+// publish when that many are lost.
+func newJetStream(nc *nats.Conn, patience time.Duration) (natsjs.JetStream, error) {
+	return natsjs.New(nc, natsjs.WithDefaultTimeout(patience), natsjs.WithPublishAsyncTimeout(patience))
+}
+
 // limited bounds what has no deadline.
 func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, patience)
