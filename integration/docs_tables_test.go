@@ -177,7 +177,7 @@ func limitsTable(*testing.T) string {
 		{"all workspaces in `memory` of a node, each file counted as at least 4 KiB; the least recently used one that no run has open makes room", size(inmemory.MaxTotal)},
 		{"all snapshots of a session and its sub-agents, each content once", fmt.Sprintf("%d × `workspaces.….maxBytes`", filetree.MaxKept(1))},
 		{"a file, a list, or each of a command's two outputs, as the model is shown it", size(workspace.MaxText)},
-		{"entries of a list; matches of a search, and the text it looks through; its pattern", fmt.Sprintf("%d; %d, in %s; %s", workspace.MaxEntries, workspace.MaxMatches, size(workspace.MaxSearched), size(workspace.MaxPattern))},
+		{"entries of a list; matches of a search, and the text it looks through; its pattern, and what that compiles to; its time", fmt.Sprintf("%d; %d, in %s; %s, %d instructions; %.0f s", workspace.MaxEntries, workspace.MaxMatches, size(workspace.MaxSearched), size(workspace.MaxPattern), workspace.MaxInstructions, workspace.SearchTimeout.Seconds())},
 		{"a memory; its metadata; its tags", fmt.Sprintf("%s; %s; %d of %s", size(fact.MaxMemory), size(fact.MaxMemoryMetadata), fact.MaxMemoryTags, size(eventlog.MaxID))},
 		{"memories that a turn recalls; that a search finds; the question", fmt.Sprintf("%d, %s; %d; %s", agentloop.MaxRecalled, size(agentloop.MaxRecalledText), memory.MaxHits, size(memory.MaxQuestion))},
 		{"dimensions of a vector", fmt.Sprint(fact.MaxDimensions)},

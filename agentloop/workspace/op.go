@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -38,6 +39,12 @@ const (
 	MaxMatches = 200      // of a search
 	MaxMatch   = 300      // bytes of a matching line
 	MaxPattern = 1000     // bytes of what is searched for
+	// MaxInstructions bounds what a search's pattern compiles to: one for nearly each
+	// character, or for each repetition that it counts.
+	MaxInstructions = 2000
+	// SearchTimeout bounds a search. Its result then is what was found, and says that there
+	// may be more.
+	SearchTimeout = 15 * time.Second
 	// MaxSearched is how many bytes a search looks at: MaxText of a line.
 	MaxSearched = 64 << 20
 )

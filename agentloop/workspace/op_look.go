@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"regexp/syntax"
 	"strings"
+	"time"
 )
 
 type listArgs struct {
@@ -65,7 +67,7 @@ func searchFiles(ctx context.Context, w Workspace, in searchArgs) (any, error) {
 	if len(in.Pattern) > MaxPattern {
 		return nil, fmt.Errorf("pattern: it has %d bytes, %d are allowed", len(in.Pattern), MaxPattern)
 	}
-	pattern, err := regexp.Compile(in.Pattern)
+	pattern, err := compile(in.Pattern)
 	if err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
 	}
@@ -73,13 +75,15 @@ func searchFiles(ctx context.Context, w Workspace, in searchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
+	late := func() bool { return time.Since(began) > SearchTimeout }
 	entries, truncated, err := files(ctx, w.FS(), name)
 	if err != nil {
 		return nil, about(name, err)
 	}
 	result, searched, shown := searchResult{Matches: []match{}, Truncated: truncated}, int64(0), 0
 	for _, e := range entries {
-		if e.Size > MaxFile || searched+e.Size > MaxSearched {
+		if e.Size > MaxFile || searched+e.Size > MaxSearched || late() {
 			result.Truncated = true
 			continue
 		}
@@ -96,6 +100,10 @@ func searchFiles(ctx context.Context, w Workspace, in searchArgs) (any, error) {
 			if n++; ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
+			if late() {
+				result.Truncated = true
+				return result, nil
+			}
 			if line = strings.TrimRight(line, "\r\n"); len(line) > MaxText {
 				line, result.Truncated = cut(line, MaxText), true
 			}
@@ -111,6 +119,23 @@ func searchFiles(ctx context.Context, w Workspace, in searchArgs) (any, error) {
 		}
 	}
 	return result, nil
+}
+
+// compile is regexp.Compile for a pattern that the model chose. The time that a match takes
+// grows with the pattern's instructions, and nothing ends it within a line.
+func compile(pattern string) (*regexp.Regexp, error) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if n := len(program.Inst); n > MaxInstructions {
+		return nil, fmt.Errorf("it compiles to %d instructions, %d are allowed: repeat less, such as .* in place of .{0,1000}", n, MaxInstructions)
+	}
+	return regexp.Compile(pattern)
 }
 
 // files returns the files in a folder and below it, or the one that name is,

@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/agentloop/workspace/local"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 )
 
@@ -99,6 +101,8 @@ func TestOperations(t *testing.T) {
 		{"search_files", `{"pattern":"2","path":"a/b.txt"}`, `{"matches":[{"path":"a/b.txt","line":2,"text":"2"}]}`},
 		{"search_files", `{"pattern":"("}`, "error: pattern: error parsing regexp: missing closing ): `(`"},
 
+		{"search_files", `{"pattern":".{0,1000}.{0,1000}"}`, "error: pattern: it compiles to 4002 instructions, 2000 are allowed: repeat less, such as .* in place of .{0,1000}"},
+
 		{"move_file", `{"from":"c/d","to":"e/f"}`, `{"from":"c/d","to":"e/f"}`},
 		{"move_file", `{"from":"c/d","to":"e/f"}`, "error: there is no c/d, but a e/f: it may have been moved already"},
 		{"move_file", `{"from":"bytes","to":"e/f"}`, "error: there is a e/f already"},
@@ -112,6 +116,31 @@ func TestOperations(t *testing.T) {
 	} {
 		require.Equal(t, tt.want, d.do(tt.op, tt.args), "%s %s", tt.op, tt.args)
 	}
+}
+
+// slow is a workspace that takes a while for each file.
+type slow struct{ workspace.Workspace }
+
+func (s slow) FS() workspace.FS { return slowFS{s.Workspace.FS()} }
+
+type slowFS struct{ workspace.FS }
+
+func (s slowFS) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	if err := eventlog.Sleep(ctx, workspace.SearchTimeout*2/3); err != nil {
+		return nil, err
+	}
+	return s.FS.ReadFile(ctx, name)
+}
+
+// A search that takes long returns what it has found.
+func TestASearchThatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.put("a", "x")
+		d.put("b", "x")
+		d.w = slow{d.w}
+		require.Equal(t, `{"matches":[{"path":"a","line":1,"text":"x"}],"truncated":true}`, d.do("search_files", `{"pattern":"x"}`))
+	})
 }
 
 // An edit whose result was lost in a crash is done again, and must not edit twice.
