@@ -129,7 +129,8 @@ func (t Tree) Remove(name string) error {
 	return nil
 }
 
-// Rename moves a file, replacing one, or a folder to where nothing is.
+// Rename moves a file, replacing one, or a folder to where nothing is. Names of what is in
+// the folder become longer with its own: if one would be too long, nothing is moved.
 func (t Tree) Rename(from, to string) error {
 	if from == "." || to == "." {
 		return fmt.Errorf("%w: the workspace itself stays", workspace.ErrName)
@@ -148,6 +149,11 @@ func (t Tree) Rename(from, to string) error {
 	}
 	if err := t.roomFor(to); err != nil {
 		return err
+	}
+	for _, b := range below {
+		if err := workspace.CheckName(to + strings.TrimPrefix(b, from)); err != nil {
+			return err
+		}
 	}
 	if ok {
 		delete(t, from)
