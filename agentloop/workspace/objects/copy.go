@@ -207,7 +207,7 @@ func (c *copying) content(one content) (whole bool, err error) {
 
 // existing is Open for readers; nil if there is no stream.
 func existing(ctx context.Context, nc *nats.Conn) (*Provider, error) {
-	p := &Provider{nc: nc, trees: map[string]*kept{}}
+	p := newProvider(nc)
 	var err error
 	if p.js, err = newJetStream(nc, patience); err != nil {
 		return nil, err

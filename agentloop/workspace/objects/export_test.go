@@ -12,3 +12,17 @@ func (p *Provider) Collect(ctx context.Context, root string) error { return p.co
 func (p *Provider) Replicate(n int, scan func(context.Context, []string) (bool, error)) {
 	p.opts.Replicas, p.opts.Scan = n, scan
 }
+
+// Knowing is a provider without a server.
+func Knowing() *Provider { return newProvider(nil) }
+
+// Use uses what is known of a tree's snapshots until release is called.
+func (p *Provider) Use(ctx context.Context, root string) (release func(), err error) {
+	_, release, err = p.keptOf(ctx, root)
+	return release, err
+}
+
+// Knows reports whether something is known of a tree's snapshots.
+func (p *Provider) Knows(root string) bool { return p.trees[root] != nil }
+
+const MaxTrees = maxTrees

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,13 +15,17 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
 )
 
-// maxTrees bounds of how many trees it is known what their snapshots keep.
+// maxTrees bounds of how many trees that nobody uses at the moment it is known what their
+// snapshots keep.
 const maxTrees = 64
 
 // kept is what the snapshots of a tree keep, as far as this process has read
 // them: they never change.
 type kept struct {
-	lock      chan struct{} // full while a caller uses the rest
+	users int           // of it, and waiting for it; under Provider.mu
+	used  time.Time     // last; under Provider.mu
+	lock  chan struct{} // full while a caller uses the rest
+
 	manifests map[string]bool
 	contents  map[string]bool // manifests included
 	bytes     int64
@@ -34,21 +39,38 @@ func (p *Provider) keptOf(ctx context.Context, root string) (k *kept, release fu
 	p.mu.Lock()
 	k = p.trees[root]
 	if k == nil {
-		for other := range p.trees {
-			if len(p.trees) < maxTrees {
-				break
-			}
-			delete(p.trees, other)
-		}
+		p.forget(maxTrees - 1)
 		k = &kept{lock: make(chan struct{}, 1)}
 		p.trees[root] = k
 	}
+	k.users++
 	p.mu.Unlock()
+	leave := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		k.users, k.used = k.users-1, time.Now()
+	}
 	select {
 	case k.lock <- struct{}{}:
-		return k, func() { <-k.lock }, nil
+		return k, func() { <-k.lock; leave() }, nil
 	case <-ctx.Done():
+		leave()
 		return nil, nil, context.Cause(ctx)
+	}
+}
+
+// forget leaves at most so many of the trees that nobody uses, those that were used last.
+// The caller has the lock.
+func (p *Provider) forget(most int) {
+	var idle []string
+	for root, k := range p.trees {
+		if k.users == 0 {
+			idle = append(idle, root)
+		}
+	}
+	slices.SortFunc(idle, func(a, b string) int { return p.trees[a].used.Compare(p.trees[b].used) })
+	for _, root := range idle[:max(len(idle)-most, 0)] {
+		delete(p.trees, root)
 	}
 }
 

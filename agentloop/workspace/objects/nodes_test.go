@@ -164,3 +164,25 @@ func TestACopyGoesOn(t *testing.T) {
 	require.NoError(t, f.Snapshots().Restore(t.Context(), own))
 	require.Equal(t, files, workspacetest.Files(t, f))
 }
+
+// Many trees don't have what is in use forgotten, nor what was used last: two snapshots of a
+// tree would be taken at once, and all snapshots be read again.
+func TestTreesInUseAreNotForgotten(t *testing.T) {
+	p := objects.Knowing()
+	use := func(root string) (release func()) {
+		release, err := p.Use(t.Context(), root)
+		require.NoError(t, err)
+		return release
+	}
+	release := use("in use")
+	defer release()
+	use("often")()
+	for i := range 2 * objects.MaxTrees {
+		use(fmt.Sprint(i))()
+		use("often")()
+	}
+	require.True(t, p.Knows("in use"))
+	require.True(t, p.Knows("often"))
+	require.True(t, p.Knows(fmt.Sprint(2*objects.MaxTrees-1)))
+	require.False(t, p.Knows("0"))
+}

@@ -75,9 +75,13 @@ func Exists(ctx context.Context, nc *nats.Conn) (bool, error) {
 	return true, nil
 }
 
+func newProvider(nc *nats.Conn) *Provider {
+	return &Provider{nc: nc, trees: map[string]*kept{}}
+}
+
 // Open finds the stream, or makes it. The connection stays the caller's.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
-	p := &Provider{nc: nc, trees: map[string]*kept{}}
+	p := newProvider(nc)
 	if o != nil {
 		p.opts = *o
 	}
