@@ -40,11 +40,11 @@ func (w *space) tidy(k *kept) {
 // collect overwrites contents that neither heads nor snapshots have, if it is older than
 // the grace. Heads are looked at before snapshots, see Take.
 func (p *Provider) collect(ctx context.Context, root string) error {
-	before := time.Now().Add(-p.opts.Grace)
-	parts, err := p.subjects(ctx, prefix(root)+partKind+">")
+	parts, now, err := p.listing(ctx, prefix(root)+partKind+">")
 	if err != nil {
 		return err
 	}
+	before := now.Add(-p.opts.Grace)
 	needed := map[string]bool{}
 	heads, err := p.subjects(ctx, prefix(root)+headKind+">")
 	if err != nil {

@@ -41,8 +41,8 @@ type Options struct {
 	// Scan reports whether one of the texts is in a file of any server.
 	// Without it a removal from more than one replica stays pending.
 	Scan func(ctx context.Context, texts []string) (found bool, err error)
-	// Grace is how long what nothing refers to is kept. It is longer than any
-	// change takes. 0: an hour.
+	// Grace is how long what nothing refers to is kept, by the server's clock. It is longer
+	// than any change takes. 0: an hour.
 	Grace time.Duration
 }
 

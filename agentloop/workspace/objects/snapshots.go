@@ -183,12 +183,14 @@ func (p *Provider) copyContents(ctx context.Context, to, from string, all map[co
 	if err != nil {
 		return err
 	}
-	began, there := time.Now(), map[string]uint64(nil)
-	if time.Since(first.Time) < p.opts.Grace/2 {
-		began = first.Time
-		if there, err = p.subjects(ctx, prefix(to)+partKind+">"); err != nil {
-			return err
-		}
+	started := time.Now()
+	there, now, err := p.listing(ctx, prefix(to)+partKind+">")
+	if err != nil {
+		return err
+	}
+	age := now.Sub(first.Time) // by the server's clock
+	if age >= p.opts.Grace/2 {
+		age, there = 0, nil
 	}
 	for c := range all {
 		if c.among(there, to) {
@@ -202,7 +204,7 @@ func (p *Provider) copyContents(ctx context.Context, to, from string, all map[co
 			return err
 		}
 	}
-	if time.Since(began) > p.opts.Grace/2 { // a collection may already take it for garbage
+	if age+time.Since(started) > p.opts.Grace/2 { // a collection may already take it for garbage
 		return context.DeadlineExceeded
 	}
 	return nil

@@ -204,15 +204,21 @@ func (p *Provider) next(ctx context.Context, filter string, from uint64) (m *nat
 
 // subjects returns how many messages each subject has.
 func (p *Provider) subjects(ctx context.Context, filter string) (map[string]uint64, error) {
+	all, _, err := p.listing(ctx, filter)
+	return all, err
+}
+
+// listing is subjects, with the server's time, by whose clock messages have theirs.
+func (p *Provider) listing(ctx context.Context, filter string) (all map[string]uint64, now time.Time, err error) {
 	var info *natsjs.StreamInfo
-	err := logjs.Settle(ctx, p.nc, func(ctx context.Context) (err error) {
+	err = logjs.Settle(ctx, p.nc, func(ctx context.Context) (err error) {
 		info, err = p.stream.Info(ctx, natsjs.WithSubjectFilter(filter))
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
-	return info.State.Subjects, nil
+	return info.State.Subjects, info.TimeStamp, nil
 }
 
 // erase overwrites the messages that a filter matches; with a sequence, those
