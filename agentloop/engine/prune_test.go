@@ -242,6 +242,35 @@ func TestTidy(t *testing.T) {
 	require.Empty(t, s.trees)
 }
 
+// littered is a shelf whose trees have replaced files.
+type littered struct {
+	*shelf
+	collected []string
+}
+
+func (l *littered) Collect(_ context.Context, root string) error {
+	l.collected = append(l.collected, root)
+	return l.begin("collect", &l.done)
+}
+
+// Replaced files of sessions are removed though nobody uses the sessions' workspaces any more.
+func TestTidyCollectsReplacedFiles(t *testing.T) {
+	s := &littered{shelf: newShelf()}
+	g := newSpaceRig(t, memory.New(), s, engine.Options{}, coder("a", "workspace_run", `{"command":"append x log"}`))
+	g.start("s", "coder", "go")
+	g.ended("s")
+	_, _, err := s.Open(t.Context(), workspace.Session{Root: "left", ID: "left"})
+	require.NoError(t, err)
+	done, err := g.loop.Admin.Tidy(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, admin.Tidied{Waiting: 1}, done)
+	require.Equal(t, []string{"s"}, s.collected)
+	s.fails = func(string) error { return errors.New("the shelf is stuck") }
+	done, err = g.loop.Admin.Tidy(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, admin.Tidied{Waiting: 1, Errors: 1}, done)
+}
+
 // unlisted is a shelf that can't say what is on it.
 type unlisted struct{ *shelf }
 

@@ -39,6 +39,14 @@ type Provider interface {
 	Roots(ctx context.Context) ([]string, error)
 }
 
+// Collector is a Provider that keeps replaced and deleted files until they are collected.
+type Collector interface {
+	// Collect removes those of a session tree that is in use, for about a minute at most:
+	// the next call continues. Each node calls it every few minutes for each tree that
+	// Roots lists.
+	Collect(ctx context.Context, root string) error
+}
+
 // Session is whose workspace it is.
 type Session struct {
 	Root string // of the session tree

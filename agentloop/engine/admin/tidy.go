@@ -21,13 +21,19 @@ const TidyGrace = 15 * time.Minute
 type Tidied struct {
 	Trees   int // of which files were removed
 	Waiting int // of which files are removed when they have been of no use for TidyGrace, or bytes are still left
-	Errors  int // trees that could not be looked at or removed; each is logged
+	Errors  int // trees that could not be looked at, removed or rid of replaced files; each is logged
+}
+
+// tree is a session tree of which a provider has files.
+type tree struct {
+	provider workspace.Provider
+	root     string
 }
 
 // Tidy removes files that are left in workspaces: of trees that have been
 // erased, or closed, by another node or half, and of forks that never came to
-// be. Each node has to, since only it may reach some of its files. One at a
-// time.
+// be. Then it has providers remove replaced and deleted files of the other trees. Each node
+// has to, since only it may reach some of its files. One at a time.
 //
 // Errors: those of listing what there is, after the providers that can; ctx's.
 func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
@@ -39,6 +45,7 @@ func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
 	}
 	var done Tidied
 	var unlisted []error
+	var inUse []tree
 	now, useless := a.requests.Clock.Now(), map[string]time.Time{}
 	for _, kind := range a.files.Providers.Kinds() {
 		p := a.files.Providers[kind]
@@ -60,6 +67,7 @@ func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
 			case ctx.Err() != nil:
 				return done, context.Cause(ctx)
 			case err == nil && used:
+				inUse = append(inUse, tree{p, root})
 				continue
 			case err == nil && !known:
 				since = now
@@ -83,6 +91,16 @@ func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
 		}
 	}
 	a.useless = useless
+	for _, t := range inUse { // last: it takes a while
+		err := a.files.Collect(ctx, t.provider, t.root)
+		switch {
+		case ctx.Err() != nil:
+			return done, context.Cause(ctx)
+		case err != nil:
+			done.Errors++
+			a.files.Logger.Warn("replaced files were not removed", eventlog.LogSession, t.root, "provider", t.provider.ID(), "error", err)
+		}
+	}
 	return done, errors.Join(unlisted...)
 }
 

@@ -2,6 +2,9 @@ package objects
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
 	"maps"
 	"strings"
 	"time"
@@ -10,55 +13,58 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-const (
-	// collectEvery is how often a tree's garbage is collected, while its
-	// workspaces are used.
-	collectEvery = 10 * time.Minute
-	// collectFor bounds a collection; the next one continues.
-	collectFor = time.Minute
-)
+// collectFor bounds a collection; the next one continues.
+const collectFor = time.Minute
 
-// tidy begins to collect garbage, if the last time was long ago. Only
-// Close waits for it.
-func (w *space) tidy(k *kept) {
-	if time.Since(k.collected) < min(collectEvery, w.p.opts.Grace) {
-		return
+// Collect implements workspace.Collector.
+func (p *Provider) Collect(ctx context.Context, root string) error {
+	within, cancel := context.WithTimeout(ctx, collectFor)
+	defer cancel()
+	err := p.collect(within, root)
+	if errors.Is(err, workspace.ErrGone) || ctx.Err() == nil && within.Err() != nil {
+		return nil // it is being removed, or what is left is for the next one
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.life.Err() != nil {
-		return
+	if err != nil {
+		return fmt.Errorf("objects: collect: %w", err)
 	}
-	k.collected = time.Now()
-	w.tidying.Go(func() {
-		ctx, cancel := context.WithTimeout(w.life, collectFor)
-		defer cancel()
-		_ = w.p.collect(ctx, w.session.Root) // what is left is for the next one
-	})
+	return nil
 }
 
 // collect overwrites contents that neither heads nor snapshots have, if it is older than
-// the grace. Heads are looked at before snapshots, see Take.
+// the grace. Heads are looked at before snapshots, see Take. A tree without garbage is
+// looked at again when its messages have changed.
 func (p *Provider) collect(ctx context.Context, root string) error {
-	parts, now, err := p.listing(ctx, prefix(root)+partKind+">")
+	all, now, err := p.listing(ctx, prefix(root)+">")
 	if err != nil {
 		return err
 	}
-	before := now.Add(-p.opts.Grace)
+	state := p.stateOf(all)
+	p.mu.Lock()
+	clean := p.clean[root] == state
+	p.mu.Unlock()
+	if clean {
+		return nil
+	}
+	before, garbage := now.Add(-p.opts.Grace), false
+	erase := func(subject string, below uint64) error {
+		garbage = true
+		_, err := p.erase(ctx, subject, below, before)
+		return err
+	}
 	needed := map[string]bool{}
-	heads, err := p.subjects(ctx, prefix(root)+headKind+">")
-	if err != nil {
-		return err
-	}
-	for subject, n := range heads {
-		id, _ := layout.Untoken(strings.TrimPrefix(subject, prefix(root)+headKind))
+	for subject, n := range all {
+		token, is := strings.CutPrefix(subject, prefix(root)+headKind)
+		if !is {
+			continue
+		}
+		id, _ := layout.Untoken(token)
 		w := &space{p: p, session: workspace.Session{Root: root, ID: id}}
 		h, t, err := w.read(ctx)
 		if err != nil {
 			return err
 		}
 		if n > 1 {
-			if _, err := p.erase(ctx, subject, h.sequence, before); err != nil {
+			if err := erase(subject, h.sequence); err != nil {
 				return err
 			}
 		}
@@ -78,20 +84,37 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 	if err != nil || damaged { // what a snapshot may need stays
 		return err
 	}
-	for subject, n := range parts {
-		hash, _, _ := strings.Cut(strings.TrimPrefix(subject, prefix(root)+partKind), ".")
+	for subject, n := range all {
+		part, is := strings.CutPrefix(subject, prefix(root)+partKind)
+		if !is {
+			continue
+		}
+		hash, _, _ := strings.Cut(part, ".")
 		switch {
 		case !needed[hash]:
-			_, err = p.erase(ctx, subject, 0, before)
+			err = erase(subject, 0)
 		case n > 1: // stored more than once: readers take the last one
 			m, lerr := p.last(ctx, subject)
 			if err = lerr; err == nil {
-				_, err = p.erase(ctx, subject, m.Sequence, before)
+				err = erase(subject, m.Sequence)
 			}
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if !garbage {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.clean[root] = state
+	}
 	return nil
+}
+
+// stateOf tells states of a tree's messages apart.
+func (p *Provider) stateOf(all map[string]uint64) (state uint64) {
+	for subject, n := range all {
+		state += n * maphash.String(p.seed, subject)
+	}
+	return state
 }

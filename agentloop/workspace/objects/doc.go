@@ -37,7 +37,7 @@
 //
 // # Garbage
 //
-// Contents that neither a head nor a snapshot has are overwritten in the background, an
+// Contents that neither a head nor a snapshot has are overwritten by [Provider.Collect], an
 // hour after they were stored or later: a change that is under way may need them. A
 // change relies on a content that is there already only if the manifest has it
 // that it replaces; so nothing that it needs can go meanwhile. Until then files

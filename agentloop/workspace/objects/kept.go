@@ -30,7 +30,6 @@ type kept struct {
 	contents  map[string]bool // manifests included
 	bytes     int64
 	damaged   bool // one can't be read: what it keeps is not known
-	collected time.Time
 }
 
 // keptOf returns what is known of a tree, for exclusive use until release

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -55,10 +56,15 @@ type Provider struct {
 
 	mu     sync.Mutex
 	trees  map[string]*kept
-	listed atomic.Bool // all trees were, once
+	clean  map[string]uint64 // the states of trees in which there was no garbage
+	seed   maphash.Seed      // of states
+	listed atomic.Bool       // all trees were, once
 }
 
-var _ workspace.Provider = (*Provider)(nil)
+var (
+	_ workspace.Provider  = (*Provider)(nil)
+	_ workspace.Collector = (*Provider)(nil)
+)
 
 // Exists reports whether there is a stream of workspaces. It asks once.
 func Exists(ctx context.Context, nc *nats.Conn) (bool, error) {
@@ -76,7 +82,7 @@ func Exists(ctx context.Context, nc *nats.Conn) (bool, error) {
 }
 
 func newProvider(nc *nats.Conn) *Provider {
-	return &Provider{nc: nc, trees: map[string]*kept{}}
+	return &Provider{nc: nc, trees: map[string]*kept{}, clean: map[string]uint64{}, seed: maphash.MakeSeed()}
 }
 
 // Open finds the stream, or makes it. The connection stays the caller's.
@@ -284,5 +290,8 @@ func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 		}
 	}
 	p.listed.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.clean, func(root string, _ uint64) bool { return !roots[root] })
 	return slices.Sorted(maps.Keys(roots)), nil
 }

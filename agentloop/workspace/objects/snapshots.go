@@ -71,7 +71,6 @@ func (w *space) take(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	defer release()
-	w.tidy(k)
 	for {
 		h, t, err := w.read(ctx)
 		if err != nil {

@@ -20,34 +20,20 @@ type space struct {
 	p       *Provider
 	session workspace.Session
 
-	life    context.Context // until it is closed
-	end     context.CancelFunc
-	tidying sync.WaitGroup // under mu
-
 	mu       sync.Mutex
 	manifest content       // of tree
 	tree     filetree.Tree // as read or written last; never changed
 }
 
 func (p *Provider) space(s workspace.Session) *space {
-	w := &space{p: p, session: s}
-	w.life, w.end = context.WithCancel(context.Background())
-	return w
+	return &space{p: p, session: s}
 }
 
 func (w *space) FS() workspace.FS               { return w }
 func (w *space) Shell() workspace.Shell         { return nil }
 func (w *space) Code() workspace.Code           { return nil }
 func (w *space) Snapshots() workspace.Snapshots { return w }
-
-// Close implements workspace.Workspace.
-func (w *space) Close() error {
-	w.mu.Lock()
-	w.end()
-	w.mu.Unlock()
-	w.tidying.Wait()
-	return nil
-}
+func (w *space) Close() error                   { return nil }
 
 // head is which manifest a session has now.
 type head struct {

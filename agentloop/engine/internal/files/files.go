@@ -34,6 +34,7 @@ const (
 	askRestore  = "restore"
 	AskAdopt    = "adopt"
 	askRemove   = "remove"
+	askCollect  = "collect"
 )
 
 // Ask has a provider of workspaces do something. Its panic is an error.

@@ -42,6 +42,16 @@ func (f *Files) RemoveFrom(ctx context.Context, p workspace.Provider, root strin
 	return snapshots, false, nil
 }
 
+// Collect has a provider remove replaced and deleted files of a session tree that is in use,
+// if it is a workspace.Collector.
+func (f *Files) Collect(ctx context.Context, p workspace.Provider, root string) error {
+	c, is := p.(workspace.Collector)
+	if !is {
+		return nil
+	}
+	return f.Ask(ctx, p.ID(), askCollect, func() error { return c.Collect(ctx, root) })
+}
+
 // Elsewhere reports whether another node has a workspace.
 func (f *Files) Elsewhere(ctx context.Context, p workspace.Provider, of workspace.Session, w *projector.Workspace) bool {
 	if w.Ref == nil { // a fork that has not been opened; the snapshot is its own already

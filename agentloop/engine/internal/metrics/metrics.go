@@ -77,7 +77,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		}, []string{"agent", "outcome"}),
 		workspaces: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_workspace_duration_seconds",
-			Help:    "Duration of requests to a workspace provider, in seconds, by operation: open, resolve (find an open one), use (a call of the model), snapshot, restore, adopt (a snapshot, for a fork) or remove (all workspaces of a session tree). outcome is ok, gone (it does not exist any more), elsewhere (another node has it), full, pending (bytes may be left), stopped (the run was stopped) or failed, mistakes of the model included.",
+			Help:    "Duration of requests to a workspace provider, in seconds, by operation: open, resolve (find an open one), use (a call of the model), snapshot, restore, adopt (a snapshot, for a fork), collect (replaced and deleted files of a session tree) or remove (all workspaces of a session tree). outcome is ok, gone (it does not exist any more), elsewhere (another node has it), full, pending (bytes may be left), stopped (the run was stopped) or failed, mistakes of the model included.",
 			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"provider", "operation", "outcome"}),
 		models: r.NewHistogramVec(prometheus.HistogramOpts{
