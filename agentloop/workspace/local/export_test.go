@@ -16,3 +16,10 @@ func Use(t *testing.T, w workspace.Workspace) (gone <-chan struct{}, release fun
 	require.NoError(t, err)
 	return s.gone.Done(), release
 }
+
+// TakeOver keeps all others waiting until release is called.
+func TakeOver(w workspace.Workspace) (release func()) {
+	s := w.(*handle).space
+	s.mu.Lock()
+	return s.mu.Unlock
+}

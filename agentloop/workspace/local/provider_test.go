@@ -1,9 +1,11 @@
 package local_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,4 +49,24 @@ func needsIsolation(t *testing.T, p *local.Provider) {
 
 func TestContract(t *testing.T) {
 	workspacetest.Run(t, func(t *testing.T) workspace.Provider { return open(t, local.Options{MaxBytes: 1 << 20}) })
+}
+
+// A caller does not wait for a workspace that is in use longer than it may.
+func TestWaitingForAWorkspaceEndsWithTheContext(t *testing.T) {
+	w := workspacetest.Open(t, open(t, local.Options{}), workspacetest.Session)
+	_, release := local.Use(t, w)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := w.Snapshots().Take(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, w.Snapshots().Restore(ctx, nil), context.DeadlineExceeded)
+	release()
+	release = local.TakeOver(w)
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, _, err = w.FS().List(ctx, ".", false)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	release()
+	_, _, err = w.FS().List(t.Context(), ".", false)
+	require.NoError(t, err)
 }

@@ -22,11 +22,10 @@ import (
 // Restore implements workspace.Snapshots. One that broke off is to be done
 // again.
 func (s *space) Restore(ctx context.Context, text json.RawMessage) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone.Err() != nil {
-		return workspace.ErrGone
+	if err := s.acquire(ctx, s.mu.TryLock, s.mu.Unlock); err != nil {
+		return err
 	}
+	defer s.mu.Unlock()
 	ctx, cancel := s.whileThere(ctx)
 	defer cancel()
 	defer s.recount()

@@ -21,11 +21,10 @@ import (
 
 // Take implements workspace.Snapshots.
 func (s *space) Take(ctx context.Context) (json.RawMessage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone.Err() != nil {
-		return nil, workspace.ErrGone
+	if err := s.acquire(ctx, s.mu.TryLock, s.mu.Unlock); err != nil {
+		return nil, err
 	}
+	defer s.mu.Unlock()
 	ctx, cancel := s.whileThere(ctx)
 	defer cancel()
 	var taken snapshot

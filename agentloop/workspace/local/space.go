@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
 )
 
 const (
@@ -182,16 +184,29 @@ func (s *space) use(ctx context.Context, names ...string) (release func(), err e
 			return nil, fmt.Errorf("%s: %w", name, workspace.ErrOutside)
 		}
 	}
-	s.mu.RLock()
-	if s.gone.Err() != nil {
-		s.mu.RUnlock()
-		return nil, workspace.ErrGone
+	if err := s.acquire(ctx, s.mu.TryRLock, s.mu.RUnlock); err != nil {
+		return nil, err
 	}
 	if err := s.p.unlockFiles(s.session); err != nil {
 		s.mu.RUnlock()
 		return nil, s.wrong(".", err)
 	}
 	return s.mu.RUnlock, nil
+}
+
+// acquire takes mu when try can. Lock would keep a caller waiting, for a long command for
+// example, that may not wait any longer. Error: that of ctx, workspace.ErrGone.
+func (s *space) acquire(ctx context.Context, try func() bool, release func()) error {
+	for !try() {
+		if err := eventlog.Sleep(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if s.gone.Err() != nil {
+		release()
+		return workspace.ErrGone
+	}
+	return nil
 }
 
 // wrong says what an error of the file system means.
