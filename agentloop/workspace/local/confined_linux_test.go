@@ -184,3 +184,25 @@ func TestTemporaryFilesDoNotLeadOut(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// A folder that a process made just before it was killed becomes the commands' when a file is
+// written there.
+func TestAFolderOfAKilledProcessBecomesTheUsers(t *testing.T) {
+	if !local.Root() {
+		t.Skip("needs root: otherwise commands run as the same user")
+	}
+	dir := passable(t)
+	p, err := local.New(dir, nil)
+	require.NoError(t, err)
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	files, err := filepath.Glob(filepath.Join(dir, "trees", "*", "files", "*"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.NoError(t, os.MkdirAll(filepath.Join(files[0], "a", "b"), 0o755))
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a/b/c/file", nil))
+	for _, name := range []string{"a", "a/b", "a/b/c", "a/b/c/file"} {
+		info, err := os.Stat(filepath.Join(files[0], name))
+		require.NoError(t, err)
+		require.NotZero(t, info.Sys().(*syscall.Stat_t).Uid, name)
+	}
+}

@@ -133,7 +133,7 @@ func (s *space) makePrivate() error {
 }
 
 // makeFolders makes a folder and those above it, and reports whether any was
-// missing.
+// missing, or not the user's yet.
 func (s *space) makeFolders(folder string) (made bool, err error) {
 	if folder == "." {
 		return false, nil
@@ -142,19 +142,22 @@ func (s *space) makeFolders(folder string) (made bool, err error) {
 	for i := range parts {
 		name := strings.Join(parts[:i+1], "/")
 		err := s.root.Mkdir(name, 0o755)
-		if errors.Is(err, fs.ErrExist) {
+		there := errors.Is(err, fs.ErrExist)
+		if there && s.p.user.isSelf() {
 			continue
 		}
-		if err != nil {
+		if err != nil && !there {
 			return made, err
 		}
-		made = true
 		// What is opened is a folder, so it can't be a link to another's file.
 		d, err := s.root.OpenFile(name, os.O_RDONLY|folderFlags, 0)
 		if err != nil {
 			return made, err
 		}
-		if err := errors.Join(s.p.user.own(d), d.Close()); err != nil {
+		if !there || s.p.user.lacks(d) { // a killed process may have made it, and no more
+			made, err = true, s.p.user.own(d)
+		}
+		if err := errors.Join(err, d.Close()); err != nil {
 			return made, err
 		}
 	}

@@ -86,10 +86,23 @@ func mapped(file string, id int) bool {
 
 // own makes the user the owner of a file or a folder that this process made.
 func (u user) own(f *os.File) error {
-	if os.Geteuid() == u.uid {
+	if u.isSelf() {
 		return nil
 	}
 	return f.Chown(u.uid, u.gid)
+}
+
+// isSelf reports whether the user is this process's own.
+func (u user) isSelf() bool { return os.Geteuid() == u.uid }
+
+// lacks reports whether a folder is this process's, and not the user's yet.
+func (u user) lacks(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == os.Geteuid() && !u.isSelf()
 }
 
 // owns reports whether a file is the user's, or this process's.
@@ -103,7 +116,7 @@ func isFolder(err error) bool    { return errors.Is(err, syscall.EISDIR) }
 
 // ownLink makes the user the owner of a symbolic link.
 func (u user) ownLink(root *os.Root, name string) error {
-	if os.Geteuid() == u.uid {
+	if u.isSelf() {
 		return nil
 	}
 	return root.Lchown(name, u.uid, u.gid)
