@@ -429,6 +429,9 @@ func (p *Provider) Roots(context.Context) ([]string, error) {
 	}
 	var roots []string
 	for _, t := range trees {
+		if !t.IsDir() { // somebody else's
+			continue
+		}
 		root, err := os.ReadFile(filepath.Join(p.dir, "trees", t.Name(), "root"))
 		if errors.Is(err, fs.ErrNotExist) { // it is made or removed just now
 			continue

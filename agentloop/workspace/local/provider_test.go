@@ -51,6 +51,18 @@ func TestContract(t *testing.T) {
 	workspacetest.Run(t, func(t *testing.T) workspace.Provider { return open(t, local.Options{MaxBytes: 1 << 20}) })
 }
 
+// A file that is not the provider's keeps no trees from being listed.
+func TestAStrayFileIsNoTree(t *testing.T) {
+	dir := t.TempDir()
+	p, err := local.New(dir, nil)
+	require.NoError(t, err)
+	workspacetest.Open(t, p, workspacetest.Session)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "trees", "stray"), nil, 0o600))
+	roots, err := p.Roots(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{workspacetest.Session.Root}, roots)
+}
+
 // A caller does not wait for a workspace that is in use longer than it may.
 func TestWaitingForAWorkspaceEndsWithTheContext(t *testing.T) {
 	w := workspacetest.Open(t, open(t, local.Options{}), workspacetest.Session)
