@@ -122,7 +122,7 @@ func TestAStreamWithOtherReplicasIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "num_replicas is 1, must be 3")
 }
 
-// truncate is a context that ends when it was asked often.
+// strike is a context that calls end when it was asked often.
 type strike struct {
 	context.Context
 	left atomic.Int64
@@ -134,6 +134,43 @@ func (s *strike) Done() <-chan struct{} {
 		s.end()
 	}
 	return s.Context.Done()
+}
+
+// What an earlier try of a fork has copied may be removed while the fork is tried again: it
+// fails, is whole, or is gone whole.
+func TestACopyWhoseLeftoversAreRemoved(t *testing.T) {
+	nc := server(t, t.TempDir())
+	p := open(t, nc, objects.Options{})
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	files := map[string]string{"a": "1"}
+	for name, text := range files {
+		require.NoError(t, w.FS().WriteFile(t.Context(), name, []byte(text)))
+	}
+	s, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	for after, removed := int64(1), true; removed; after++ {
+		fork := workspace.Session{Root: fmt.Sprint("fork", after), ID: "fork"}
+		f := workspacetest.Open(t, p, fork)
+		for name, text := range files { // as copied by the earlier try
+			require.NoError(t, f.FS().WriteFile(t.Context(), name, []byte(text)))
+		}
+		removed = false
+		ctx := &strike{Context: t.Context(), end: func() {
+			removed = true
+			_, err := p.Remove(t.Context(), fork.Root)
+			require.NoError(t, err)
+		}}
+		ctx.left.Store(after)
+		own, err := p.Adopt(ctx, fork, s)
+		if err != nil {
+			continue
+		}
+		f = workspacetest.Open(t, p, fork)
+		if err := f.Snapshots().Restore(t.Context(), own); !errors.Is(err, workspace.ErrGone) {
+			require.NoError(t, err)
+			require.Equal(t, files, workspacetest.Files(t, f), "removed after %d", after)
+		}
+	}
 }
 
 // A fork that took too long continues where it was when it is asked for again.

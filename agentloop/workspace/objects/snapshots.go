@@ -158,7 +158,8 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 	if err != nil {
 		return nil, fmt.Errorf("objects: adopt: %w", err)
 	}
-	if err := p.copyContents(ctx, to.Root, from.Root, contents(from.Manifest, t)); err != nil {
+	all := contents(from.Manifest, t)
+	if err := p.copyContents(ctx, to.Root, from.Root, all); err != nil {
 		return nil, fmt.Errorf("objects: adopt: %w", err)
 	}
 	k, release, err := p.keptOf(ctx, to.Root)
@@ -166,10 +167,33 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 		return nil, err
 	}
 	defer release()
-	if _, err := k.keep(ctx, p, own, t); err != nil {
+	fresh, err := k.keep(ctx, p, own, t)
+	if err == nil {
+		err = p.whole(ctx, own, all)
+	}
+	if err != nil && fresh > 0 {
+		err = errors.Join(err, p.overwrite(ctx, fresh))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("objects: adopt: %w", err)
 	}
 	return json.Marshal(own)
+}
+
+// whole reports whether the contents of a snapshot are there: what an earlier try had copied
+// may have been removed meanwhile, as left by a fork that never came to be. A removal that
+// comes to the contents later removes the snapshot, too. Error: errMissing.
+func (p *Provider) whole(ctx context.Context, s snapshot, all map[content]bool) error {
+	there, err := p.subjects(ctx, prefix(s.Root)+partKind+">")
+	if err != nil {
+		return err
+	}
+	for c := range all {
+		if !c.among(there, s.Root) {
+			return errMissing
+		}
+	}
+	return nil
 }
 
 // copyContents copies contents to another tree, but for those that are there:
