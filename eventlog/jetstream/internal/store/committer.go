@@ -34,9 +34,12 @@ const (
 // whose comparison failed fail. If a publish costs neither, appends of one record are
 // published separately, and those of more records share a batch from batchFrom on.
 type committer struct {
-	log     *Store
-	grouped bool // else appends of one record are published separately
-	room    int  // messages of a shared batch
+	log *Store
+	// partition is where the appends are. A growth may have placed their sessions elsewhere
+	// since they were sent.
+	partition int
+	grouped   bool // else appends of one record are published separately
+	room      int  // messages of a shared batch
 	// Begins is the partition's first sequence, or less. Earlier records were purged, so
 	// that a comparison with one of them can't succeed.
 	Begins atomic.Uint64
@@ -277,7 +280,7 @@ func (c *committer) commitEach(members []*PendingAppend) {
 func (c *committer) dropPurged(members []*PendingAppend, _ uint64) (left []*PendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), link.AnswerTimeout)
 	defer cancel()
-	state, err := c.log.StateOf(ctx, layout.LogStream(c.log.PartitionOf(members[0].Session)))
+	state, err := c.log.StateOf(ctx, layout.LogStream(c.partition))
 	if err != nil {
 		return nil, false
 	}
@@ -298,7 +301,7 @@ func (c *committer) dropPurged(members []*PendingAppend, _ uint64) (left []*Pend
 func (c *committer) dropCulprit(members []*PendingAppend, head uint64) (left []*PendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), link.AnswerTimeout)
 	defer cancel()
-	m, err := c.log.MessageAt(ctx, layout.LogStream(c.log.PartitionOf(members[0].Session)), head)
+	m, err := c.log.MessageAt(ctx, layout.LogStream(c.partition), head)
 	if err != nil {
 		return nil, false
 	}

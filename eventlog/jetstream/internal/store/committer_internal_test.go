@@ -1,14 +1,17 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
@@ -73,6 +76,37 @@ func TestARefusedBatchLosesOnlyItsCulprits(t *testing.T) {
 		}
 		require.Equal(t, 2+2*min(1, int(heads[a.Session])), n)
 	}
+}
+
+// TestARefusedBatchOfAMovedSessionStopsNoOthers: a growth has placed a session elsewhere
+// after the append that creates it was sent, and the batch is refused.
+func TestARefusedBatchOfAMovedSessionStopsNoOthers(t *testing.T) {
+	t.Parallel()
+	l := newLog(t, link.Options{Partitions: 2})
+	in := func(p int) string {
+		for i := 0; ; i++ {
+			if session := fmt.Sprint("s", p, i); l.PartitionOf(session) == p {
+				return session
+			}
+		}
+	}
+	stays, moved := in(0), in(1)
+	head := storetest.Appended(t, l, stays, 0, storetest.TextEntries("x", 1))
+	new, err := l.JS.Stream(t.Context(), layout.LogStream(1))
+	require.NoError(t, err)
+	require.NoError(t, new.Purge(t.Context(), natsjs.WithPurgeSequence(1<<24)))
+	var members []*PendingAppend
+	for session, expected := range map[string]uint64{"gone": 1, moved: 0} {
+		a, err := l.NewAppend(t.Context(), session, layout.LogSubject(session, 0), expected, storetest.TextEntries("x", 1))
+		require.NoError(t, err)
+		a.done = make(chan struct{})
+		members = append(members, a)
+	}
+	slices.SortFunc(members, func(a, b *PendingAppend) int { return cmp.Compare(a.Expected, b.Expected) })
+	l.Committers[0].commit(slices.Clone(members))
+	require.NoError(t, members[0].err)
+	require.Error(t, members[1].err)
+	storetest.Appended(t, l, stays, head, storetest.TextEntries("x", 1))
 }
 
 // newLog returns the store of a new server.

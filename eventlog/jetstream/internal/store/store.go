@@ -60,7 +60,7 @@ func (l *Store) Start(ctx context.Context) error {
 	}
 	l.Metrics = l.Opts.Metrics.Of(l.Durability())
 	for p := range l.Committers {
-		l.Committers[p] = &committer{log: l, grouped: l.Opts.GroupCommit(), room: l.Opts.GroupMessages()}
+		l.Committers[p] = &committer{log: l, partition: p, grouped: l.Opts.GroupCommit(), room: l.Opts.GroupMessages()}
 		if p < l.Partitions() {
 			l.Committers[p].Begins.Store(l.Begins(p))
 		}
