@@ -3,6 +3,7 @@ package maintenance
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -116,4 +117,35 @@ func TestAnAppendToAForgottenSessionStoresNoPayload(t *testing.T) {
 			require.Zero(t, parts)
 		})
 	}
+}
+
+// TestADeposedLeaderCostsNoPayload: an append is stored, its answer is lost, and a server
+// that leads no more answers that the session does not exist.
+func TestADeposedLeaderCostsNoPayload(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	entries := storetest.TextEntries("x", 2)
+	entries[1].Payload = bytes.Repeat([]byte("x"), store.InlineBytes+1)
+	head := storetest.Appended(t, l, "s", 0, entries[:1])
+	deposed := false
+	cut := openHooked(t, l.Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
+		switch {
+		case strings.HasPrefix(point, "publish helix.log."):
+			require.NoError(t, do(ctx))
+			deposed = true
+			return eventlog.ErrOutcomeUnknown
+		case deposed && point == "$JS.API.STREAM.MSG.GET."+layout.LogStream(0):
+			return link.ErrNoMessage
+		case deposed && point == "$JS.API.STREAM.INFO."+layout.LogStream(0):
+			return nil // it counts no messages
+		case deposed && point == "$JS.API.STREAM.INFO."+layout.SegmentStream(0):
+			return errors.New("no answer")
+		}
+		return do(ctx)
+	})
+	cut.Opts.Replicas = 3
+	_, err := cut.Append(t.Context(), "s", head, entries[1:])
+	require.ErrorIs(t, err, eventlog.ErrOutcomeUnknown)
+	require.True(t, deposed)
+	storetest.RequireRecords(t, l, "s", entries)
 }

@@ -32,8 +32,23 @@ func (l *Store) InLog(ctx context.Context, session string, seq uint64) (bool, er
 }
 
 // Lives reports whether the record at seq belongs to the present session of this id,
-// which is not being erased. After a purge only a segment may have the record.
+// which is not being erased. After a purge only a segment may have the record. Errors:
+// ErrUnavailable if a server that may lack the record, since it may lead no more, does not
+// have it.
 func (l *Store) Lives(ctx context.Context, session string, seq uint64) (bool, error) {
+	there, err := l.isFound(ctx, session, seq)
+	if err != nil || there || l.Opts.Replicas <= 1 {
+		return there, err
+	}
+	p := l.PartitionOf(session)
+	if !l.Leads(ctx, layout.LogStream(p)) || !l.Leads(ctx, layout.SegmentStream(p)) {
+		return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
+	}
+	return false, nil
+}
+
+// isFound is Lives as far as the servers that answer know.
+func (l *Store) isFound(ctx context.Context, session string, seq uint64) (bool, error) {
 	if there, err := l.InLog(ctx, session, seq); err != nil || there {
 		return there, err
 	}

@@ -108,10 +108,14 @@ func (l *Store) Payload(ctx context.Context, session string, r wire.Stored) ([]b
 		if !errors.Is(err, errNoBlob) {
 			return b, err
 		}
-		if there, terr := l.Lives(ctx, session, r.Sequence); terr == nil && !there {
+		there, terr := l.Lives(ctx, session, r.Sequence)
+		if terr == nil && !there {
 			return nil, ErrRecreated
 		}
 		if try == missingTries || !l.Pause(ctx) {
+			if errors.Is(terr, eventlog.ErrUnavailable) { // it may have been erased
+				err = terr
+			}
 			return nil, err
 		}
 	}
