@@ -93,6 +93,7 @@ func (l *Feeds) ends(ctx context.Context, p int) (eventlog.Span, error) {
 	if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(p), struct{}{}, &body); err != nil {
 		return eventlog.Span{}, fmt.Errorf("jetstream: ends: %w", err)
 	}
+	l.NoteFirst(p, body.State.First)
 	return eventlog.Span{First: max(body.State.First, 1), Last: body.State.Last, Begins: streams.BeginsWith(body.Config.Metadata)}, nil
 }
 

@@ -69,6 +69,7 @@ func (h *hub) check() {
 	if err != nil {
 		return
 	}
+	h.log.NoteFirst(h.partition, state.First)
 	h.mu.Lock()
 	h.known = max(h.known, state.Last)
 	silent = slices.DeleteFunc(silent, func(f *subscription) bool { return f.check.mark >= state.Last && !f.stale() })

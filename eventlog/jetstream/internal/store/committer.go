@@ -284,7 +284,7 @@ func (c *committer) dropPurged(members []*PendingAppend, _ uint64) (left []*Pend
 	if err != nil {
 		return nil, false
 	}
-	c.Begins.Store(state.First)
+	c.log.NoteFirst(c.partition, state.First)
 	left = make([]*PendingAppend, 0, len(members))
 	for _, a := range members {
 		if a.Expected == 0 || a.Expected >= state.First || a.behindPurged() {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/feed"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
@@ -73,4 +75,31 @@ func TestAPurgedSessionLeavesABatchWhole(t *testing.T) {
 			storetest.RequireRecords(t, l, "purged", append(storetest.TextEntries("x", 20), storetest.TextEntries("y", 1)...))
 		})
 	}
+}
+
+// A node takes no unreadable segment for a free id when another node has purged the log:
+// the segment may be the only copy of the session's records.
+func TestAnotherNodesPurgeIsNoticed(t *testing.T) {
+	t.Parallel()
+	purger := open(t, storetest.Connect(t), link.Options{})
+	unreadable := false
+	l, err := maintenance.Open(link.WithTuning(t.Context(), link.Tuning{
+		Hook: func(ctx context.Context, point string, do func(context.Context) error) error {
+			if unreadable && point == "$JS.API.STREAM.MSG.GET."+layout.SegmentStream(0) {
+				return link.ErrNoMessage
+			}
+			return do(ctx)
+		},
+	}), purger.Conn, link.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	storetest.Appended(t, purger, "s", 0, storetest.TextEntries("x", 20))
+	_, err = purger.Purge(t.Context(), storetest.PurgeNow)
+	require.NoError(t, err)
+	_, err = feed.New(l.Store).Spans(t.Context())
+	require.NoError(t, err)
+	unreadable = true
+	_, err = l.Append(t.Context(), "s", 0, storetest.TextEntries("y", 1))
+	require.ErrorIs(t, err, eventlog.ErrDamaged)
+	storetest.RequireRecords(t, purger, "s", storetest.TextEntries("x", 20))
 }

@@ -69,6 +69,14 @@ func (l *Store) Start(ctx context.Context) error {
 	return nil
 }
 
+// NoteFirst records a partition's first sequence. If that has risen, a purge, perhaps by
+// another node, may have left some records only in segments.
+func (l *Store) NoteFirst(p int, first uint64) {
+	if first > max(l.Committers[p].Begins.Swap(first), 1) {
+		l.Purged.Store(true)
+	}
+}
+
 // Open creates the streams if needed, and returns a store without followers and without
 // sealing.
 func Open(ctx context.Context, nc *nats.Conn, o link.Options) (_ *Store, err error) {
