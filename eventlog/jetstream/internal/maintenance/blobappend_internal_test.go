@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -148,4 +149,39 @@ func TestADeposedLeaderCostsNoPayload(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrOutcomeUnknown)
 	require.True(t, deposed)
 	storetest.RequireRecords(t, l, "s", entries)
+}
+
+// TestAFailedAppendRemovesItsPayloadsTogether: otherwise each of them would have the server
+// remove all earlier ones again.
+func TestAFailedAppendRemovesItsPayloadsTogether(t *testing.T) {
+	t.Parallel()
+	l, _ := openSyncing(t, t.TempDir())
+	failed, requests := false, 0
+	late, err := Open(link.WithTuning(t.Context(), link.Tuning{
+		Inline: 1,
+		Hook: func(ctx context.Context, point string, do func(context.Context) error) error {
+			if failed {
+				requests++
+			} else if session, ok := strings.CutPrefix(point, "publish helix.log.0."); ok {
+				failed = true
+				storetest.Appended(t, l, session, 0, storetest.TextEntries("first", 1))
+			}
+			return do(ctx)
+		},
+	}), l.Conn, link.Options{Durability: l.Opts.Durability, Server: l.Opts.Server})
+	require.NoError(t, err)
+	defer late.Close()
+	requestsOf := func(payloads int) int {
+		session := fmt.Sprint("s", payloads)
+		failed, requests = false, 0
+		_, err := late.Append(t.Context(), session, 0, storetest.TextEntries("x", payloads))
+		var conflict *eventlog.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		parts, err := l.Count(t.Context(), layout.BlobStream, l.BlobPrefix(session)+">")
+		require.NoError(t, err)
+		require.Zero(t, parts)
+		return requests
+	}
+	few, many := requestsOf(10), requestsOf(40)
+	require.Less(t, many, 5*few)
 }

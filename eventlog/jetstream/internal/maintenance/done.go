@@ -200,24 +200,23 @@ func (l *Maintenance) forgetDone(ctx context.Context, session string, parts uint
 // stored after its erasure had looked for them. It loads each part, which takes time: if
 // that ends, it returns the last part that it has checked, else 0.
 func (l *Maintenance) eraseLateBlobs(ctx context.Context, session string, tombstone, after uint64, until time.Time) (uint64, error) {
+	var late []store.Part
 	for at := after; ; {
 		m, err := l.LeaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": l.BlobPrefix(session) + ">"})
 		if errors.Is(err, link.ErrNoMessage) {
-			return 0, nil
+			return 0, l.WipeAll(ctx, session, late)
 		}
 		if err != nil {
-			return at, err
+			return after, errors.Join(err, l.WipeAll(ctx, session, late))
 		}
 		at = m.Sequence
-		for _, name := range []string{wire.HeaderAfter, wire.HeaderSince} {
+		for _, name := range []string{wire.HeaderAfter, wire.HeaderSince} { // a part has one of them
 			if n, err := strconv.ParseUint(wire.First(m.Header, name), 10, 64); err == nil && n < tombstone {
-				if err := l.Wipe(ctx, session, layout.BlobStream, m.Subject, at); err != nil {
-					return at, err
-				}
+				late = append(late, store.Single(layout.BlobStream, m.Subject, at))
 			}
 		}
 		if !time.Now().Before(until) {
-			return at, nil
+			return at, l.WipeAll(ctx, session, late)
 		}
 	}
 }

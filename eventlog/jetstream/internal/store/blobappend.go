@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/helixd/helixd/eventlog"
@@ -166,30 +168,31 @@ func (l *Store) DropBlobs(ctx context.Context, a *PendingAppend, why error) {
 			return
 		}
 	}
-	// If this fails, the next erasure of the session removes them, or markLeftBlobs does.
+	var parts []Part
 	for _, b := range a.blobs {
-		if a.Expected > 0 {
-			_ = l.dropParts(ctx, a.Session, b.ref, a.Expected)
-		}
 		for i, at := range b.at {
-			_ = l.Wipe(ctx, a.Session, layout.BlobStream, b.prefix+b.ref.Hash+"."+strconv.Itoa(i), at)
+			parts = append(parts, Single(layout.BlobStream, b.prefix+b.ref.Hash+"."+strconv.Itoa(i), at))
+		}
+		if a.Expected > 0 {
+			parts = append(parts, l.partsAfter(ctx, a.Session, b.ref, a.Expected)...)
 		}
 	}
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.UpTo, b.UpTo) })
+	// If this fails, the next erasure of the session removes them, or markLeftBlobs does.
+	_ = l.WipeAll(ctx, a.Session, slices.Compact(parts))
 }
 
-// dropParts overwrites the parts of a blob that were stored after a record of an erased
-// session, also those whose storing was not acknowledged.
-func (l *Store) dropParts(ctx context.Context, session string, ref wire.BlobRef, after uint64) error {
+// partsAfter returns the parts of a blob that were stored after a record, also those whose
+// storing was not acknowledged, as far as the server can be asked.
+func (l *Store) partsAfter(ctx context.Context, session string, ref wire.BlobRef, after uint64) (parts []Part) {
 	subject, text := l.BlobPrefix(session)+ref.Hash+".*", strconv.FormatUint(after, 10)
 	for at := uint64(0); ; {
 		m, err := l.LeaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": subject})
 		if err != nil {
-			return err
+			return parts
 		}
 		if at = m.Sequence; wire.First(m.Header, wire.HeaderAfter) == text {
-			if err := l.Wipe(ctx, session, layout.BlobStream, m.Subject, at); err != nil {
-				return err
-			}
+			parts = append(parts, Single(layout.BlobStream, m.Subject, at))
 		}
 	}
 }

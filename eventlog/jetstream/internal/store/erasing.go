@@ -380,45 +380,67 @@ func (l *Store) serversWith(ctx context.Context, e *Erasing) ([]string, error) {
 // mostTaken bounds how many single messages a mark names.
 const mostTaken = 1000
 
-// Wipe removes a message for good that arrived too late for an erasure of its session.
-// The mark names the message first, so that a process that dies in between leaves nothing
-// unknown. A message that no longer exists reopens no erasure: another node has named it,
-// or the erasure has removed it.
+// Wipe is WipeAll of one message.
 func (l *Store) Wipe(ctx context.Context, session, stream, subject string, at uint64) error {
-	_, err := l.MessageAt(ctx, stream, at)
-	if errors.Is(err, link.ErrNoMessage) && (l.Opts.Replicas <= 1 || l.Leads(ctx, stream)) {
+	return l.WipeAll(ctx, session, []Part{Single(stream, subject, at)})
+}
+
+// Single is the part that WipeAll takes for one message.
+func Single(stream, subject string, at uint64) Part {
+	return Part{Stream: stream, Subject: subject, From: at, UpTo: at, Scrub: true, Taken: true}
+}
+
+// WipeAll removes single messages for good that arrived too late for an erasure of their
+// session. The mark names the messages first, so that a process that dies in between leaves
+// nothing unknown. A message that no longer exists reopens no erasure: another node has
+// named it, or the erasure has removed it.
+func (l *Store) WipeAll(ctx context.Context, session string, messages []Part) error {
+	var named []Part
+	for _, m := range messages {
+		_, err := l.MessageAt(ctx, m.Stream, m.UpTo)
+		if errors.Is(err, link.ErrNoMessage) && (l.Opts.Replicas <= 1 || l.Leads(ctx, m.Stream)) {
+			continue
+		}
+		if err != nil && !errors.Is(err, link.ErrNoMessage) {
+			return err
+		}
+		if l.Scrubs(m.Stream) {
+			named = append(named, m)
+		} else if err := l.SecureDelete(ctx, m.Stream, m.UpTo); err != nil {
+			return err
+		}
+	}
+	if len(named) == 0 {
 		return nil
 	}
-	if err != nil && !errors.Is(err, link.ErrNoMessage) {
-		return err
-	}
-	if !l.Scrubs(stream) {
-		return l.SecureDelete(ctx, stream, at)
-	}
-	taken := Part{Stream: stream, Subject: subject, From: at, UpTo: at, Scrub: true, Taken: true}
-	full := false
+	all := named
 	e, err := l.Change(ctx, session, func(e *Erasing) bool {
-		if full = len(e.Parts) >= mostTaken; full {
+		named = all[:min(len(all), max(mostTaken-len(e.Parts), 0))]
+		if len(named) == 0 {
 			return false
 		}
-		e.Parts, e.Removed, e.Done = append(e.Parts, taken), false, false
+		e.Parts, e.Removed, e.Done = append(e.Parts, named...), false, false
 		e.NextRound()
 		return true
 	})
-	if full {
-		return fmt.Errorf("jetstream: session %q: more than %d messages wait to be overwritten", session, mostTaken)
-	}
 	if err != nil {
 		return err
 	}
-	if err := l.Remove(ctx, stream, at); err != nil || e.Head > 0 { // an erasure that has no tombstone yet will remove the rest
+	for _, m := range named {
+		if err := l.Remove(ctx, m.Stream, m.UpTo); err != nil {
+			return err
+		}
+	}
+	if len(named) > 0 && e.Head == 0 { // otherwise an erasure that has no tombstone yet will remove the rest
+		_, err = l.RemoveAll(ctx, session, e)
+	}
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) { // another node has ended it
 		return err
 	}
-	_, err = l.RemoveAll(ctx, session, e)
-	if errors.Is(err, eventlog.ErrSessionNotFound) { // another node has ended it
-		err = nil
+	if len(named) < len(all) {
+		return fmt.Errorf("jetstream: session %q: more than %d messages wait to be overwritten", session, mostTaken)
 	}
-	return err
+	return nil
 }
 
 // position records the state of a part's stream.
