@@ -437,3 +437,25 @@ func TestAnErasureThatFailsReportsWhetherItHasBegun(t *testing.T) {
 	_, err = l.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
+
+// TestNoAppendFollowsATombstone: a conflict names it as the head, and the caller appends
+// after that head.
+func TestNoAppendFollowsATombstone(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3))
+	tombstone, err := l.wantTombstone(t.Context(), "s")
+	require.NoError(t, err)
+	for name, node := range map[string]*Maintenance{"its eraser": l, "another node": secondNode(t, l)} {
+		for _, expected := range []uint64{0, tombstone} {
+			_, err := node.Append(t.Context(), "s", expected, storetest.TextEntries("more", 1))
+			var conflict *eventlog.ConflictError
+			require.ErrorAs(t, err, &conflict, name)
+		}
+		_, err = node.Head(t.Context(), "s")
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound, name)
+	}
+	_, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	requireNothing(t, l, "s")
+}

@@ -97,7 +97,9 @@ func (l *Store) appendOnce(ctx context.Context, session string, expected uint64,
 		l.DropBlobs(ctx, a, err)
 		return last, err
 	}
-	l.checked.add(session, last)
+	if !wire.IsErased(a.Messages[len(a.Messages)-1].Header) {
+		l.checked.add(session, last)
+	}
 	l.announce(a, last)
 	if l.Appended != nil {
 		l.Appended(session, expected, last, a.Records)

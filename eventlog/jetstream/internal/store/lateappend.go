@@ -42,7 +42,8 @@ func (c *checkedRecords) has(session string, seq uint64) bool {
 }
 
 // checkExpected removes the record that an append is to follow if it is of a late append;
-// the comparison then fails. Errors: ErrUnavailable if that can't be found out.
+// the comparison then fails. Errors: *ConflictError if the record is a tombstone, after which
+// nothing of the session exists; ErrUnavailable if that can't be found out.
 func (l *Store) checkExpected(ctx context.Context, session string, expected uint64) error {
 	if l.checked.has(session, expected) {
 		return nil
@@ -54,6 +55,9 @@ func (l *Store) checkExpected(ctx context.Context, session string, expected uint
 	m, err := l.GetAt(ctx, stream, expected)
 	if errors.Is(err, link.ErrNoMessage) || err == nil && m.Subject != subject { // the comparison will fail
 		return nil
+	}
+	if err == nil && wire.IsErased(m.Header) {
+		return &eventlog.ConflictError{}
 	}
 	if since := wire.First(m.Header, wire.HeaderSince); err == nil && since != "" {
 		var taken bool
