@@ -324,3 +324,29 @@ func TestAnUnreadableMessageIsOfNoErasedSession(t *testing.T) {
 		})
 	}
 }
+
+// TestALaggingReplicaBringsNothingErasedBack: it answers with the segments of a session that
+// was erased, whose id is in use again.
+func TestALaggingReplicaBringsNothingErasedBack(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	head := uint64(0)
+	for range 2 {
+		head = storetest.Appended(t, l, "s", head, storetest.TextEntries("secret", 3))
+		require.NoError(t, l.Seal(t.Context(), "s"))
+	}
+	for at := range head {
+		require.NoError(t, l.Remove(t.Context(), layout.LogStream(0), at+1))
+	}
+	tombstone := storetest.Appended(t, l, "other", 0, storetest.TextEntries("x", 1))
+	_, err := l.Change(t.Context(), "s", func(e *store.Erasing) bool {
+		e.Tombstone, e.Removed, e.Done = tombstone, true, true
+		return true
+	})
+	require.NoError(t, err)
+	replicated := openHooked(t, l.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
+	replicated.Opts.Replicas = 3
+	for r, err := range replicated.Read(eventlog.WithHead(t.Context(), "s", head+200), "s", 0, 0) {
+		require.Error(t, err, "record %d", r.Sequence)
+	}
+}

@@ -52,7 +52,7 @@ func (l *Store) Usable(ctx context.Context, session string, m wire.Message) (*wi
 }
 
 // AnyLastSegment is LastSegment from any replica. If the replica lags, more has to be
-// read from the log.
+// read from the log: it may even have a segment that an erasure has removed.
 func (l *Store) AnyLastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
 	p := l.PartitionOf(session)
 	m, err := l.DirectGet(ctx, layout.SegmentStream(p), map[string]any{"last_by_subj": layout.SegmentSubject(session, p)})
@@ -62,7 +62,14 @@ func (l *Store) AnyLastSegment(ctx context.Context, session string) (*wire.Segme
 	if err != nil {
 		return l.LastSegment(ctx, session)
 	}
-	return l.Usable(ctx, session, m)
+	s, at, err := l.Usable(ctx, session, m)
+	if err != nil || s == nil || s.Index == 0 || l.Opts.Replicas <= 1 { // Usable has checked the first segment
+		return s, at, err
+	}
+	if tombstone, err := l.lastTombstone(ctx, session); err != nil || s.Last() <= tombstone {
+		return nil, 0, err
+	}
+	return s, at, nil
 }
 
 // ReadSegments passes the sealed records after from to take until that returns false. It
