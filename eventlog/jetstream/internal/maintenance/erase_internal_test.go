@@ -459,3 +459,33 @@ func TestNoAppendFollowsATombstone(t *testing.T) {
 	require.NoError(t, err)
 	requireNothing(t, l, "s")
 }
+
+// TestAReadOnlyLogRemovesNoStray: it does not find the session either.
+func TestAReadOnlyLogRemovesNoStray(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	expected := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 10))
+	_, err := l.Purge(t.Context(), storetest.PurgeNow)
+	require.NoError(t, err)
+	_, subject, err := l.Place("s")
+	require.NoError(t, err)
+	late, err := l.NewAppend(t.Context(), "s", subject, expected, storetest.TextEntries("late", 1))
+	require.NoError(t, err)
+	_, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	late.FollowPurged()
+	stray, err := l.Committers[0].Append(t.Context(), late)
+	require.NoError(t, err)
+
+	reader, err := Open(t.Context(), l.Conn, link.Options{ReadOnly: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { reader.Close() })
+	_, err = reader.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	_, err = l.MessageAt(t.Context(), layout.LogStream(0), stray)
+	require.NoError(t, err)
+	_, err = l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	_, err = l.MessageAt(t.Context(), layout.LogStream(0), stray)
+	require.ErrorIs(t, err, link.ErrNoMessage)
+}

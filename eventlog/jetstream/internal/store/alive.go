@@ -81,7 +81,8 @@ func (l *Store) isFound(ctx context.Context, session string, seq uint64) (bool, 
 // dropStray removes a record, or a tombstone, that was appended after a purged record and
 // arrived after the session had been erased: there was no message left with which its
 // comparison could have failed. Its place in the segments is in wire.HeaderSealed. It
-// reports whether m, the session's last message, is such a record.
+// reports whether m, the session's last message, is such a record. A read-only log removes
+// nothing.
 //
 // It also removes a record of an append that created a session, if an earlier erasure may
 // have removed its blobs, see blobsTaken.
@@ -89,6 +90,9 @@ func (l *Store) dropStray(ctx context.Context, session, stream string, m wire.Me
 	if since := wire.First(m.Header, wire.HeaderSince); since != "" {
 		if taken, err := l.blobsTaken(ctx, session, since, m.Sequence); err != nil || !taken {
 			return false, err
+		}
+		if l.Opts.ReadOnly {
+			return true, nil
 		}
 		return true, l.Wipe(ctx, session, stream, m.Subject, m.Sequence)
 	}
@@ -117,6 +121,9 @@ func (l *Store) dropStray(ctx context.Context, session, stream string, m wire.Me
 	}
 	if l.Opts.Replicas > 1 && !l.Leads(ctx, layout.SegmentStream(p)) {
 		return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
+	}
+	if l.Opts.ReadOnly {
+		return true, nil
 	}
 	return true, l.Wipe(ctx, session, stream, m.Subject, m.Sequence)
 }

@@ -46,6 +46,9 @@ func (l *Store) HeadPlace(ctx context.Context, session string) (head uint64, inL
 		if err != nil {
 			return 0, false, err
 		}
+		if stray && l.Opts.ReadOnly { // it is still there, and was stored when the log had no other record of the session
+			break
+		}
 		if stray {
 			return l.HeadPlace(ctx, session)
 		}
