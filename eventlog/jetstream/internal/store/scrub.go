@@ -30,9 +30,8 @@ type besideScrub struct {
 func (l *Store) rememberBeside(p Part) {
 	l.beside.mu.Lock()
 	defer l.beside.mu.Unlock()
-	if !slices.ContainsFunc(l.beside.all, func(b besideScrub) bool { return b.Part == p }) {
-		l.beside.all = append(l.beside.all, besideScrub{p, time.Now().Add(besideFor)})
-	}
+	others := slices.DeleteFunc(l.beside.all, func(b besideScrub) bool { return b.Part == p })
+	l.beside.all = append(others, besideScrub{p, time.Now().Add(besideFor)})
 }
 
 // ScrubBeside scrubs again what was scrubbed recently.
