@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -488,4 +489,25 @@ func TestAReadOnlyLogRemovesNoStray(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	_, err = l.MessageAt(t.Context(), layout.LogStream(0), stray)
 	require.ErrorIs(t, err, link.ErrNoMessage)
+}
+
+// TestAChangeOfAMarkRestsBetweenTries: the server can't compare yet, since it is replicating
+// another change.
+func TestAChangeOfAMarkRestsBetweenTries(t *testing.T) {
+	t.Parallel()
+	began, tries := time.Now(), 0
+	l := openHooked(t, openLog(t, link.Options{}).Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if point != "mark" {
+			return do(ctx)
+		}
+		if tries++; tries == 1 {
+			began = time.Now()
+		}
+		if time.Since(began) < 20*time.Millisecond {
+			return &natsjs.APIError{ErrorCode: 10164}
+		}
+		return do(ctx)
+	})
+	require.NoError(t, l.Want(t.Context(), "s", 1))
+	require.LessOrEqual(t, tries, 1+int(time.Since(began)/time.Millisecond))
 }

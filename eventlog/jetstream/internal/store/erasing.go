@@ -130,17 +130,17 @@ func (l *Store) put(ctx context.Context, session string, e *Erasing) error {
 }
 
 // Change changes the mark of an erasure if f returns true, and returns the mark. It
-// retries if another node was first.
+// retries if another node was first, or if the server can't compare yet.
 func (l *Store) Change(ctx context.Context, session string, f func(*Erasing) bool) (e *Erasing, err error) {
-	for {
+	for pause := link.MinRefusedPause; ; pause = min(2*pause, link.MaxRefusedPause) {
 		if e, err = l.ErasingOf(ctx, session); err != nil || !f(e) {
 			return e, err
 		}
 		if err = l.put(ctx, session, e); !errors.Is(err, errMarkMoved) {
 			return e, err
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if err := l.Rest(ctx, pause); err != nil {
+			return nil, err
 		}
 	}
 }
