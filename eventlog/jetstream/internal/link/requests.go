@@ -26,6 +26,7 @@ type requests struct {
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]*pendingRequest // bounded by the waiting callers
+	closed  bool
 	timer   *time.Timer
 }
 
@@ -48,9 +49,23 @@ func newRequests(l *Link) (*requests, error) {
 	return r, nil
 }
 
+// close ends all requests: their answers would not be received any more.
 func (r *requests) close() {
-	r.timer.Stop()
 	_ = r.sub.Unsubscribe() // fails only on a closed connection
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.timer.Stop()
+	for _, w := range r.waiting {
+		w.answer <- nil
+	}
+	clear(r.waiting)
+}
+
+func (r *requests) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed || r.log.Conn.IsClosed()
 }
 
 // take receives an answer. It drops one that no request waits for any more.
@@ -68,10 +83,14 @@ func (r *requests) take(m *nats.Msg) {
 	}
 }
 
+// add returns a new request, nil after close.
 func (r *requests) add(timeout time.Duration) (id uint64, w *pendingRequest) {
 	w = &pendingRequest{answer: make(chan *nats.Msg, 1), began: time.Now(), timeout: timeout, back: r.log.Reconnected()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return 0, nil
+	}
 	r.last++
 	if len(r.waiting) == 0 {
 		r.timer.Reset(requestTick)
@@ -121,12 +140,15 @@ func (l *Link) late(waited, timeout time.Duration, back <-chan struct{}) bool {
 }
 
 // Request sends m and returns the answer. Errors: nats.ErrTimeout, nats.ErrNoResponders,
-// nats.ErrConnectionClosed, those of a publish, and ctx's.
+// nats.ErrConnectionClosed, also if the log was closed, those of a publish, and ctx's.
 func (l *Link) Request(ctx context.Context, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	id, w := l.requests.add(timeout)
+	if w == nil {
+		return nil, nats.ErrConnectionClosed
+	}
 	defer l.requests.drop(id)
 	m.Reply = l.requests.inbox + strconv.FormatUint(id, 36)
 	err := l.Conn.PublishMsg(m)
@@ -141,7 +163,7 @@ func (l *Link) Request(ctx context.Context, m *nats.Msg, timeout time.Duration) 
 			return nil, nats.ErrNoResponders
 		case answer != nil:
 			return answer, nil
-		case l.Conn.IsClosed():
+		case l.requests.isClosed():
 			return nil, nats.ErrConnectionClosed
 		}
 		return nil, nats.ErrTimeout

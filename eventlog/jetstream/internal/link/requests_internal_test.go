@@ -55,6 +55,28 @@ func TestARequestOfAServerThatIsAloneEndsWithTheConnection(t *testing.T) {
 	require.ErrorIs(t, <-done, nats.ErrTimeout)
 }
 
+// A caller does not wait for an answer that a closed log would not receive.
+func TestCloseEndsRequests(t *testing.T) {
+	t.Parallel()
+	l := openLink(t)
+	silent, err := l.Conn.SubscribeSync("silent")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ask := func() error {
+		_, err := l.Request(ctx, &nats.Msg{Subject: "silent"}, time.Minute)
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- ask() }()
+	_, err = silent.NextMsgWithContext(ctx)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-done, nats.ErrConnectionClosed)
+	require.ErrorIs(t, ask(), nats.ErrConnectionClosed)
+	require.False(t, l.Conn.IsClosed())
+}
+
 func openLink(t *testing.T) *Link {
 	t.Helper()
 	l, err := New(t.Context(), storetest.Connect(t), Options{})
