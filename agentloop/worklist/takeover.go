@@ -10,13 +10,18 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
 // lookThrough drives this node's share of the trees on the list that no node
 // holds.
 func (l *Worklist) lookThrough() {
 	ctx, cancel := context.WithTimeout(l.ctx, l.patience(tryTimeout, maxTryTimeout))
-	info, err := l.stream.Info(ctx, natsjs.WithSubjectFilter(subjects+">"))
+	info, err := l.stream.Info(ctx)
+	var listed map[string]uint64
+	if err == nil {
+		listed, err = jetstream.Subjects(ctx, l.nc, Stream, subjects+">")
+	}
 	cancel()
 	if err != nil {
 		l.opts.Metrics.failures.Inc()
@@ -25,7 +30,7 @@ func (l *Worklist) lookThrough() {
 	}
 	l.failures.Store(0)
 	var trees []tree
-	for subject := range info.State.Subjects {
+	for subject := range listed {
 		if t, ok := treeOf(subject); ok && l.hosts(t) && !l.loop.Holds(t.session, 0) {
 			trees = append(trees, t)
 		}
@@ -38,7 +43,7 @@ func (l *Worklist) lookThrough() {
 		}
 	}
 	l.since = since
-	l.opts.Metrics.saw(len(info.State.Subjects), len(trees))
+	l.opts.Metrics.saw(len(listed), len(trees))
 	l.offer(slices.DeleteFunc(trees, func(t tree) bool {
 		return !l.mine(t) && info.TimeStamp.Sub(since[t]) < neglected
 	}), info.TimeStamp)

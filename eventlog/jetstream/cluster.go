@@ -48,6 +48,14 @@ func Messages(ctx context.Context, nc *nats.Conn, stream, filter string) iter.Se
 	return link.Messages(ctx, nc, stream, filter)
 }
 
+// Subjects returns the subjects of a stream that a filter matches, with the number of
+// messages of each, also if there are more than a server lists in one answer. A subject
+// that has messages all the time is among them, whatever is stored and removed meanwhile.
+// Each request has the patience of [Settle].
+func Subjects(ctx context.Context, nc *nats.Conn, stream, filter string) (map[string]uint64, error) {
+	return link.Subjects(ctx, nc, stream, filter)
+}
+
 // IsConflict reports whether the server refused to publish because the subject's last
 // message is another one than was expected, or may soon be.
 func IsConflict(err error) bool { return link.IsConflict(err) }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -57,15 +58,15 @@ func (f *Folds) Sequences(ctx context.Context, session string, forms ...snapshot
 // Sessions returns the sessions that have saved folds, sorted by bytes.
 func (f *Folds) Sessions(ctx context.Context) ([]string, error) {
 	all := map[string]bool{}
-	for _, s := range f.streams {
+	for p, s := range f.streams {
 		if s == nil {
 			continue
 		}
-		info, err := s.Info(ctx, natsjs.WithSubjectFilter(">"))
+		subjects, err := logjs.Subjects(ctx, f.nc, streamName(p), ">")
 		if err != nil {
 			return nil, fmt.Errorf("saved folds: %w", err)
 		}
-		for subject := range info.State.Subjects {
+		for subject := range subjects {
 			if session, _, ok := layout.SessionOf(subject); ok {
 				all[session] = true
 			}

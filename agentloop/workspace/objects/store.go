@@ -204,21 +204,23 @@ func (p *Provider) next(ctx context.Context, filter string, from uint64) (m *nat
 
 // subjects returns how many messages each subject has.
 func (p *Provider) subjects(ctx context.Context, filter string) (map[string]uint64, error) {
-	all, _, err := p.listing(ctx, filter)
-	return all, err
+	return logjs.Subjects(ctx, p.nc, Stream, filter)
 }
 
-// listing is subjects, with the server's time, by whose clock messages have theirs.
+// listing is subjects, with the server's time before it, by whose clock messages have theirs.
 func (p *Provider) listing(ctx context.Context, filter string) (all map[string]uint64, now time.Time, err error) {
-	var info *natsjs.StreamInfo
-	err = logjs.Settle(ctx, p.nc, func(ctx context.Context) (err error) {
-		info, err = p.stream.Info(ctx, natsjs.WithSubjectFilter(filter))
+	err = logjs.Settle(ctx, p.nc, func(ctx context.Context) error {
+		info, err := p.stream.Info(ctx)
+		if err == nil {
+			now = info.TimeStamp
+		}
 		return err
 	})
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, now, err
 	}
-	return info.State.Subjects, info.TimeStamp, nil
+	all, err = p.subjects(ctx, filter)
+	return all, now, err
 }
 
 // erase overwrites the messages that a filter matches; with a sequence, those

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	natsjs "github.com/nats-io/nats.go/jetstream"
-
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -15,31 +13,34 @@ import (
 // SubjectsOf returns the sessions of which a stream has subjects, with the number of
 // messages of each.
 func (l *Set) SubjectsOf(ctx context.Context, stream, filter string) (map[string]uint64, error) {
-	if l.IsClosed() {
-		return nil, eventlog.ErrClosed
-	}
-	var info *natsjs.StreamInfo
-	err := link.Settle(ctx, l.Conn, func(ctx context.Context) error {
-		s, err := l.JS.Stream(ctx, stream)
-		if err != nil {
-			return err
-		}
-		return l.Step(ctx, "subjects", func(ctx context.Context) error {
-			info, err = s.Info(ctx, natsjs.WithSubjectFilter(filter))
-			return err
-		})
-	})
+	subjects, err := l.Subjects(ctx, stream, filter)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
+		return nil, err
 	}
-	ids := make(map[string]uint64, len(info.State.Subjects))
-	for subject, messages := range info.State.Subjects {
+	ids := make(map[string]uint64, len(subjects))
+	for subject, messages := range subjects {
 		// A subject that belongs to no session was written by another program.
 		if id, _, ok := layout.SessionOf(subject); ok {
 			ids[id] += messages
 		}
 	}
 	return ids, nil
+}
+
+// Subjects returns the subjects of a stream that a filter matches, with the number of
+// messages of each.
+func (l *Set) Subjects(ctx context.Context, stream, filter string) (subjects map[string]uint64, err error) {
+	if l.IsClosed() {
+		return nil, eventlog.ErrClosed
+	}
+	err = l.Step(ctx, "subjects", func(ctx context.Context) (err error) {
+		subjects, err = link.Subjects(ctx, l.Conn, stream, filter)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
+	}
+	return subjects, nil
 }
 
 // LastOf returns a stream's last sequence.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	natsjs "github.com/nats-io/nats.go/jetstream"
-
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
@@ -62,17 +60,13 @@ func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
 
 // checkUnusedBlobs reports blobs that no record names.
 func (v *verification) checkUnusedBlobs() error {
-	s, err := v.l.JS.Stream(v.ctx, layout.BlobStream)
-	if err != nil {
-		return err
-	}
 	prefix := v.l.BlobPrefix(v.session)
-	info, err := s.Info(v.ctx, natsjs.WithSubjectFilter(prefix+">"))
+	subjects, err := link.Subjects(v.ctx, v.l.Conn, layout.BlobStream, prefix+">")
 	if err != nil {
 		return err
 	}
 	unused := map[string]bool{}
-	for subject := range info.State.Subjects {
+	for subject := range subjects {
 		_, kind := v.l.owner(subject)
 		if hash, _, _ := strings.Cut(subject[len(prefix):], "."); kind == layout.BlobSubjects && !v.blobs[hash] {
 			unused[hash] = true

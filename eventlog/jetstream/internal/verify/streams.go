@@ -11,6 +11,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog/integrity"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/streams"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -24,15 +25,11 @@ func (l *Verifier) VerifySubjects(ctx context.Context, found func(integrity.Find
 			if stream == layout.BlobStream && p > 0 { // shared by all partitions
 				continue
 			}
-			s, err := l.JS.Stream(ctx, stream)
+			subjects, err := link.Subjects(ctx, l.Conn, stream, ">")
 			if err != nil {
 				return nil, fmt.Errorf("jetstream: verify: stream %s: %w", stream, err)
 			}
-			info, err := s.Info(ctx, natsjs.WithSubjectFilter(">"))
-			if err != nil {
-				return nil, fmt.Errorf("jetstream: verify: stream %s: %w", stream, err)
-			}
-			for subject, n := range info.State.Subjects {
+			for subject, n := range subjects {
 				session, kind := l.owner(subject)
 				switch kind {
 				case "":
