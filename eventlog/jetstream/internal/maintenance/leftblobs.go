@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -38,7 +38,7 @@ func (l *Maintenance) leftDue(now time.Time) bool {
 // they were stored, their sender died before the record, and no erasure of the session
 // would look for them. Marked blobs are removed as by an erasure, see store.Erasing.
 func (l *Maintenance) markLeftBlobs(ctx context.Context, now time.Time) error {
-	left, err := l.SubjectsOf(ctx, layout.BlobStream, layout.BlobSubjects+">")
+	left, err := l.blobPlaces(ctx)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -46,13 +46,13 @@ func (l *Maintenance) markLeftBlobs(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		delete(left, session)
+		delete(left, blobPlace{session, l.PartitionOf(session)})
 	}
 	var failed []error
-	for _, session := range slices.Sorted(maps.Keys(left)) {
+	for place := range left {
 		began := time.Now()
-		if err := l.markLeft(ctx, session, now.Add(-leftFor)); err != nil {
-			failed = append(failed, fmt.Errorf("blobs without a session: %q: %w", session, err))
+		if err := l.markLeft(ctx, place, now.Add(-leftFor)); err != nil {
+			failed = append(failed, fmt.Errorf("blobs without a session: %q: %w", place.session, err))
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -62,11 +62,36 @@ func (l *Maintenance) markLeftBlobs(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// markLeft marks the blobs that were stored before a moment, if the session has no
-// record. Later appends rely on none of these: one that creates the session stores its
-// own.
-func (l *Maintenance) markLeft(ctx context.Context, session string, before time.Time) error {
-	p := store.Part{Stream: layout.BlobStream, Subject: l.BlobPrefix(session) + ">", Scrub: l.Scrubs(layout.BlobStream)}
+// blobPlace is the blobs of a session in one partition. If the log has grown, a late
+// append may have left some in the old one.
+type blobPlace struct {
+	session   string
+	partition int
+}
+
+// blobPlaces returns where there are blobs.
+func (l *Maintenance) blobPlaces(ctx context.Context) (map[blobPlace]bool, error) {
+	subjects, err := l.Subjects(ctx, layout.BlobStream, layout.BlobSubjects+">")
+	if err != nil {
+		return nil, err
+	}
+	places := map[blobPlace]bool{}
+	for subject := range subjects {
+		partition, _, _ := strings.Cut(strings.TrimPrefix(subject, layout.BlobSubjects), ".")
+		p, err := strconv.Atoi(partition)
+		if session, _, ok := layout.SessionOf(subject); ok && err == nil {
+			places[blobPlace{session, p}] = true
+		}
+	}
+	return places, nil
+}
+
+// markLeft marks the blobs that were stored before a moment, if the session has no record
+// or is in another partition. Later appends rely on none of these: one that creates the
+// session stores its own.
+func (l *Maintenance) markLeft(ctx context.Context, place blobPlace, before time.Time) error {
+	session := place.session
+	p := store.Part{Stream: layout.BlobStream, Subject: layout.BlobPrefix(session, place.partition) + ">", Scrub: l.Scrubs(layout.BlobStream)}
 	for {
 		m, err := l.LeaderGet(ctx, p.Stream, map[string]any{"seq": p.UpTo + 1, "next_by_subj": p.Subject})
 		if errors.Is(err, link.ErrNoMessage) || err == nil && !m.At.Before(before) {
@@ -83,10 +108,16 @@ func (l *Maintenance) markLeft(ctx context.Context, session string, before time.
 	if p.UpTo == 0 {
 		return nil
 	}
-	if recorded, err := l.recorded(ctx, session); err != nil || recorded {
+	elsewhere, err := l.Stray(ctx, session, place.partition)
+	if err != nil {
 		return err
 	}
-	_, err := l.Change(ctx, session, func(e *store.Erasing) bool {
+	if !elsewhere {
+		if recorded, err := l.recorded(ctx, session); err != nil || recorded {
+			return err
+		}
+	}
+	_, err = l.Change(ctx, session, func(e *store.Erasing) bool {
 		e.Parts, e.Removed, e.Done = append(e.Parts, p), false, false
 		e.NextRound()
 		return true

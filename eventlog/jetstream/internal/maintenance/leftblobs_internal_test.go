@@ -110,3 +110,41 @@ func TestASessionThatIsCreatedKeepsItsPayloads(t *testing.T) {
 		})
 	}
 }
+
+// TestAPayloadThatIsStoredAfterAGrowth: the server stores it where the session's old
+// number put it, and its sender dies. The session is created in its new place, and has
+// its own; a day later no file has the first one.
+func TestAPayloadThatIsStoredAfterAGrowth(t *testing.T) {
+	testkit.OneGoroutine(t)
+	t.Parallel()
+	g := newGrowable(t, 1)
+	session := elsewhere("s", 1, 4)
+	large := storetest.TextEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte(secretText), 3*store.InlineBytes/len(secretText))
+	dead := openHooked(t, g.nc, killedAfter("publish "+layout.BlobPrefix(session, 0), func(ctx context.Context) {
+		require.NoError(t, g.log.Grow(ctx, 4))
+	}))
+	_, err := dead.Append(t.Context(), session, 0, large)
+	require.Error(t, err)
+	require.NotZero(t, g.log.PartitionOf(session))
+	kept := storetest.TextEntries("kept", 1)
+	kept[0].Payload = bytes.Repeat([]byte("large"), store.InlineBytes)
+	head := storetest.Appended(t, g.log, session, 0, kept)
+	old := func() uint64 {
+		at, err := g.log.FirstFrom(t.Context(), layout.BlobStream, layout.BlobPrefix(session, 0)+">", 1)
+		require.NoError(t, err)
+		return at
+	}
+	require.NotZero(t, old())
+	for range 2 {
+		_, err = g.log.finishErasures(t.Context(), true, time.Now().Add(leftFor+2*leftEvery))
+		require.NoError(t, err)
+	}
+	require.Zero(t, old())
+	storetest.RequireRecords(t, g.log, session, kept)
+	storetest.Appended(t, g.log, session, head, kept)
+	g.stop()
+	files, err := testkit.Scan(t.Context(), g.dir, secretText)
+	require.NoError(t, err)
+	require.Empty(t, files)
+}

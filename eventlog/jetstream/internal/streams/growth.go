@@ -320,16 +320,18 @@ func (l *Set) takeOver(ctx context.Context, to int) error {
 // does not belong to the session.
 
 // Stray reports whether the messages that partition p has of a session are a stray. If
-// the log has grown without this process, it first applies the growth.
+// the log has grown without this process, it first applies each growth.
 func (l *Set) Stray(ctx context.Context, session string, p int) (bool, error) {
-	if session == "" || l.PartitionOf(session) == p {
-		return false, nil
+	for session != "" && l.PartitionOf(session) != p {
+		g, _, err := l.growthOf(ctx, len(l.places.Load().Settled))
+		if err != nil || g.Phase != grown {
+			return true, err
+		}
+		if err := l.takeOver(ctx, g.To); err != nil {
+			return true, err
+		}
 	}
-	g, _, err := l.growthOf(ctx, len(l.places.Load().Settled))
-	if err == nil && g.Phase == grown {
-		err = l.takeOver(ctx, g.To)
-	}
-	return l.PartitionOf(session) != p, err
+	return false, nil
 }
 
 // strayAge is how long after a growth the log is searched for strays.
