@@ -112,9 +112,29 @@ func (l *Live) Attach(ctx context.Context, session string) (eventlog.Attachment,
 	}}, nil
 }
 
-// listen yields the live records after at, and reads lost ones from the log.
+// listen yields the live records after at, and reads lost ones from the log. A server
+// that does not lead the stream any more may answer without the newest ones, and no later
+// one may come: it reads again until it has them, or the answer certainly was the
+// leader's. Then they do not exist any more.
 func (l *Live) listen(ctx context.Context, session string, live *follower, at store.Cursor, yield func(eventlog.Record, error) bool) error {
-	catchUp := func(cause string) error { return l.catchUpLive(ctx, session, live, cause, &at, yield) }
+	stream, _, err := l.Place(session)
+	if err != nil {
+		return err
+	}
+	var again <-chan time.Time // read again then
+	waited := false            // this is then
+	catchUp := func(cause string) error {
+		newest := live.of.newest()
+		if err := l.catchUpLive(ctx, session, live, cause, &at, yield); err != nil {
+			return err
+		}
+		again = nil
+		if l.Opts.Replicas > 1 && at.At < newest && !(waited && l.Leads(ctx, stream)) {
+			again = time.After(link.NewsTime)
+		}
+		waited = false
+		return nil
+	}
 	for {
 		// Buffered records come first: they may be all that is missing.
 		if len(live.records) == 0 && live.behind.Load() {
@@ -139,6 +159,9 @@ func (l *Live) listen(ctx context.Context, session string, live *follower, at st
 				at = store.Cursor{At: r.Sequence, Known: true}
 			}
 		case <-live.wake:
+		case <-again:
+			waited = true
+			live.behind.Store(true)
 		case <-l.Closed:
 			return eventlog.ErrClosed
 		case <-ctx.Done():

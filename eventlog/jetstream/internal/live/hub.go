@@ -45,6 +45,7 @@ type subscription struct {
 	sub     *nats.Subscription
 	live    chan *nats.Msg
 	last    atomic.Uint64 // the last live record
+	found   atomic.Uint64 // the last record that a check has found
 	check   feedCheck
 	// delivered is the last record that deliver has passed on.
 	delivered atomic.Uint64
@@ -56,6 +57,7 @@ type subscription struct {
 // follower is one follower of a subscription. It never delays the subscription: a record
 // that does not fit its buffer is dropped, and behind is set.
 type follower struct {
+	of      *subscription
 	records chan *liveRecord
 	behind  atomic.Bool   // the log has records that were not put into records
 	wake    chan struct{} // wakes a waiting follower to check behind
@@ -76,7 +78,6 @@ func (l *Live) hubOf(session string) *hub { return l.hubs[l.PartitionOf(session)
 // join returns a follower that receives everything from now on. The caller leaves with
 // the returned function.
 func (h *hub) join(ctx context.Context, session string) (*follower, func(), error) {
-	r := &follower{records: make(chan *liveRecord, readerBuffer), wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	f := h.subscriptions[session]
 	if f == nil {
@@ -91,6 +92,7 @@ func (h *hub) join(ctx context.Context, session string) (*follower, func(), erro
 		h.subscriptions[session] = f
 		h.log.Metrics.Subscribed(1)
 	}
+	r := &follower{of: f, records: make(chan *liveRecord, readerBuffer), wake: make(chan struct{}, 1)}
 	f.mu.Lock()
 	f.followers[r] = struct{}{}
 	f.mu.Unlock()
@@ -257,6 +259,9 @@ func (f *subscription) allBehind() {
 		r.fallBehind()
 	}
 }
+
+// newest returns the last record of the session of which this node knows.
+func (f *subscription) newest() uint64 { return max(f.last.Load(), f.found.Load()) }
 
 func (r *follower) fallBehind() {
 	r.behind.Store(true)

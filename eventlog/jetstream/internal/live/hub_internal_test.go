@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,6 +202,42 @@ func TestEveryReconnectIsHandled(t *testing.T) {
 		head = storetest.Appended(t, l, "s", head, storetest.TextEntries("y", 1))
 		l.NoteReconnect()
 		require.Equal(t, head, (<-heard).Sequence)
+	}
+}
+
+// TestACatchUpThatADeposedLeaderHasAnswered: it lacks the record that has been announced,
+// and no later one comes. The follower receives it even so.
+func TestACatchUpThatADeposedLeaderHasAnswered(t *testing.T) {
+	t.Parallel()
+	nc := storetest.Connect(t)
+	other, err := maintenance.Open(t.Context(), nc, link.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { other.Close() })
+	var later atomic.Pointer[func()]
+	l := openFollowed(t, link.WithTuning(t.Context(), link.Tuning{Hook: func(ctx context.Context, point string, do func(context.Context) error) error {
+		err := do(ctx)
+		if strings.HasPrefix(point, "$JS.API.STREAM.MSG.GET.") {
+			if f := later.Swap(nil); f != nil {
+				(*f)()
+			}
+		}
+		return err
+	}}), nc, link.Options{})
+	l.Opts.Replicas = 3
+	head := storetest.Appended(t, other, "s", 0, storetest.TextEntries("x", 1))
+	heard := deafened(t, l, head-1)
+	h := l.live.hubOf("s")
+	h.mu.Lock()
+	f := h.subscriptions["s"]
+	h.mu.Unlock()
+	for range 2 {
+		next := head + 1
+		store := func() { storetest.Appended(t, other, "s", head, storetest.TextEntries("y", 1)) }
+		later.Store(&store)
+		f.last.Store(next)
+		f.allBehind()
+		require.Equal(t, next, (<-heard).Sequence)
+		head = next
 	}
 }
 

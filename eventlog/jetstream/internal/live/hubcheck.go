@@ -140,16 +140,18 @@ func (h *hub) checkSome(ctx context.Context, feeds []*subscription, last uint64)
 		h.mu.Lock()
 		ask, mark := none || f.stale(), f.check.mark
 		h.mu.Unlock()
-		missed, known := cut || newest[f] > max(mark, f.last.Load()), upTo
+		found, known := newest[f], upTo
+		missed := cut || found > max(mark, f.last.Load())
 		if ask {
 			head, err := h.log.Head(ctx, f.session)
 			if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 				continue
 			}
 			missed = missed || err != nil || head > max(mark, f.last.Load())
-			known = last
+			found, known = max(found, head), last
 		}
 		if missed {
+			link.Raise(&f.found, found)
 			f.allBehind()
 		}
 		h.mu.Lock()
