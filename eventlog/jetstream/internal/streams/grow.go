@@ -193,20 +193,29 @@ func (l *Set) noteNumbers(ctx context.Context) error {
 }
 
 // beforeGrowth returns all sessions of which the log has anything, and the first sequence
-// after all that it has assigned.
+// after all that it has assigned. Errors: ErrUnavailable if a server that answered may
+// not lead: it may lack sessions, which the new number would then put elsewhere.
 func (l *Set) beforeGrowth(ctx context.Context, partitions int) (sessions map[string]bool, begins uint64, err error) {
 	sessions, begins = map[string]bool{}, 1
 	for p := range partitions {
-		last, err := l.LastOf(ctx, layout.LogStream(p))
-		if err != nil {
-			return nil, 0, err
-		}
-		begins = max(begins, last+1)
 		for _, stream := range []string{layout.LogStream(p), layout.SegmentStream(p), layout.BlobStream} {
 			if stream == layout.BlobStream && p > 0 { // shared by all partitions
 				continue
 			}
+			if err := l.certain(ctx, stream); err != nil {
+				return nil, 0, err
+			}
+			if stream == layout.LogStream(p) {
+				last, err := l.LastOf(ctx, stream)
+				if err != nil {
+					return nil, 0, err
+				}
+				begins = max(begins, last+1)
+			}
 			some, err := l.SubjectsOf(ctx, stream, ">")
+			if err == nil {
+				err = l.certain(ctx, stream)
+			}
 			if err != nil {
 				return nil, 0, err
 			}
@@ -216,6 +225,14 @@ func (l *Set) beforeGrowth(ctx context.Context, partitions int) (sessions map[st
 		}
 	}
 	return sessions, begins, nil
+}
+
+// certain returns ErrUnavailable unless a stream's leader certainly leads.
+func (l *Set) certain(ctx context.Context, stream string) error {
+	if l.Opts.Replicas > 1 && !l.Leads(ctx, stream) {
+		return fmt.Errorf("jetstream: stream %s: %w: %w", stream, eventlog.ErrUnavailable, link.ErrStaleLeader)
+	}
+	return nil
 }
 
 // makeFor creates a stream for a growth. An existing one was created for a growth that

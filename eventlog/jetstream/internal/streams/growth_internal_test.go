@@ -1,12 +1,15 @@
 package streams
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -76,4 +79,39 @@ func TestAGrowthWhoseProcessDiedIsCancelled(t *testing.T) {
 	require.True(t, may)
 	require.NoError(t, l.Grow(t.Context(), 4))
 	require.Equal(t, 4, l.Partitions())
+}
+
+// opened returns a log's streams on a new server.
+func opened(t *testing.T, hook link.Hook) *Set {
+	t.Helper()
+	conn, err := link.New(link.WithTuning(t.Context(), link.Tuning{Hook: hook}), storetest.Connect(t), link.Options{Partitions: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	l, err := Open(t.Context(), conn)
+	require.NoError(t, err)
+	l.StartGrowth()
+	return l
+}
+
+// TestAGrowthTrustsTheLeaderOnly: a server that may no longer lead a stream may lack
+// sessions, and a growth would put them elsewhere.
+func TestAGrowthTrustsTheLeaderOnly(t *testing.T) {
+	answers := 0
+	l := opened(t, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if point == "$JS.API.STREAM.INFO."+layout.SegmentStream(0) {
+			if answers--; answers < 0 {
+				return errors.New("no answer")
+			}
+		}
+		return do(ctx)
+	})
+	l.Opts.Replicas = 3
+	for n := range 2 { // before the list, and after it
+		answers = n
+		_, _, err := l.beforeGrowth(t.Context(), 1)
+		require.ErrorIs(t, err, eventlog.ErrUnavailable)
+	}
+	answers = 2
+	_, _, err := l.beforeGrowth(t.Context(), 1)
+	require.NoError(t, err)
 }
