@@ -38,6 +38,8 @@ func (l *Set) Grow(ctx context.Context, n int) error {
 	if n > layout.MaxPartitions {
 		return fmt.Errorf("jetstream: at most %d partitions", layout.MaxPartitions)
 	}
+	l.Lock(ctx, &l.grow)
+	defer l.grow.Unlock()
 	for l.Partitions() < n {
 		if err := l.growOnce(ctx, n); err != nil {
 			return err
@@ -75,11 +77,10 @@ func (l *Set) growOnce(ctx context.Context, n int) error {
 		_, err = l.setGrowth(ctx, i, seq, g)
 	}
 	if err != nil {
-		g.Phase = cancelled
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), link.AnswerTimeout)
 		defer cancel()
-		if _, cerr := l.setGrowth(ctx, i, seq, g); cerr == nil && l.sole() {
-			l.permit.extend(unlimited(), 0)
+		if !l.cancelGrowth(ctx, i, seq, g) && l.sole() { // otherwise watchGrowth does it
+			l.Spawn(func() { l.cancelLater(i, g.By) })
 		}
 		return err
 	}
@@ -90,6 +91,50 @@ func (l *Set) growOnce(ctx context.Context, n int) error {
 		l.permit.extend(unlimited(), 0)
 	}
 	return l.noteNumbers(ctx)
+}
+
+// cancelGrowth cancels a growth whose last message is the one at seq, and reports whether
+// it is cancelled.
+func (l *Set) cancelGrowth(ctx context.Context, i int, seq uint64, g growth) bool {
+	g.Phase = cancelled
+	if _, err := l.setGrowth(ctx, i, seq, g); err != nil {
+		return false
+	}
+	if l.sole() {
+		l.permit.extend(unlimited(), 0)
+	}
+	return true
+}
+
+// cancelLater cancels the growth of this process that it could not cancel at once, unless
+// the log has grown after all: until one of both is known, the sessions that the new
+// number puts elsewhere are not created.
+func (l *Set) cancelLater(i int, by string) {
+	for ended := false; !ended && l.Sleep(context.Background(), growthLook) == nil; {
+		ended = l.endGrowth(i, by)
+	}
+}
+
+// endGrowth tries once, and reports whether it has ended.
+func (l *Set) endGrowth(i int, by string) (ended bool) {
+	l.grow.Lock()
+	defer l.grow.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), link.AnswerTimeout)
+	defer cancel()
+	g, seq, err := l.growthOf(ctx, i)
+	switch {
+	case err != nil:
+		return false
+	case g.By != by: // this process has begun another one
+		return true
+	case g.Phase != grown:
+		return l.cancelGrowth(ctx, i, seq, g)
+	}
+	if l.takeOver(ctx, g.To) != nil {
+		return false
+	}
+	l.permit.extend(unlimited(), 0)
+	return true
 }
 
 // prepare does the work between the announcement of a growth and its end: it creates the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,4 +115,42 @@ func TestAGrowthTrustsTheLeaderOnly(t *testing.T) {
 	answers = 2
 	_, _, err := l.beforeGrowth(t.Context(), 1)
 	require.NoError(t, err)
+}
+
+// TestAGrowthThatCouldNotBeCancelled: the server fails while the log grows, and so does
+// the growth. When the server is back, sessions can be created again, without another
+// growth.
+func TestAGrowthThatCouldNotBeCancelled(t *testing.T) {
+	for name, failsAt := range map[string]int64{"it is cancelled then": 3, "it had succeeded": 4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var down atomic.Bool
+			var stored atomic.Int64 // announced, closing, the table, grown
+			l := opened(t, func(ctx context.Context, point string, do func(context.Context) error) error {
+				if down.Load() {
+					return errors.New("no answer")
+				}
+				err := do(ctx)
+				if point == "places" && stored.Add(1) == failsAt {
+					down.Store(true)
+					return errors.New("no answer")
+				}
+				return err
+			})
+			require.Error(t, l.Grow(t.Context(), 4))
+			may, changed := l.mayCreate(moved(1, 4))
+			require.False(t, may)
+			down.Store(false)
+			<-changed
+			may, _ = l.mayCreate(moved(1, 4))
+			require.True(t, may)
+			if failsAt == 4 {
+				require.Equal(t, 4, l.Partitions())
+				return
+			}
+			require.Equal(t, 1, l.Partitions())
+			require.NoError(t, l.Grow(t.Context(), 4))
+			require.Equal(t, 4, l.Partitions())
+		})
+	}
 }

@@ -46,6 +46,7 @@ type Set struct {
 
 	places  atomic.Pointer[layout.Places]
 	permit  *permit
+	grow    sync.Mutex // held by the one growth that this process makes
 	growing sync.Mutex // held while places is replaced
 	// OnPartition are called for each partition that the log gets by a growth, with its
 	// first sequence, before a session is placed there.
