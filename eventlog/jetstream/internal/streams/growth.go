@@ -298,6 +298,7 @@ func (l *Set) takeOver(ctx context.Context, to int) error {
 	if err != nil {
 		return err
 	}
+	begins := map[int]uint64{}
 	for p := was.Partitions(); p < to; p++ {
 		s, err := l.FindStream(ctx, layout.LogStream(p))
 		if err == nil {
@@ -306,8 +307,11 @@ func (l *Set) takeOver(ctx context.Context, to int) error {
 		if err != nil {
 			return err
 		}
+		begins[p] = s.CachedInfo().State.FirstSeq
+	}
+	for p := was.Partitions(); p < to; p++ { // from here on nothing fails: they start goroutines
 		for _, take := range l.OnPartition {
-			take(p, s.CachedInfo().State.FirstSeq)
+			take(p, begins[p])
 		}
 	}
 	l.places.Store(was.Grown(to, settled))

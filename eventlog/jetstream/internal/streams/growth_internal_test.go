@@ -154,3 +154,29 @@ func TestAGrowthThatCouldNotBeCancelled(t *testing.T) {
 		})
 	}
 }
+
+// TestAPartitionIsTakenOverOnce: also if one of the new streams is not found at first.
+func TestAPartitionIsTakenOverOnce(t *testing.T) {
+	found, fails := 0, 0
+	l := opened(t, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if point == "stream" && fails > 0 {
+			if found++; found == fails {
+				return errors.New("no answer")
+			}
+		}
+		return do(ctx)
+	})
+	was := l.places.Load()
+	require.NoError(t, l.Grow(t.Context(), 4))
+	l.places.Store(was) // as a process that has not seen the growth
+	taken := map[int]int{}
+	l.OnPartition = append(l.OnPartition, func(p int, _ uint64) { taken[p]++ })
+	for fails = 1; fails <= 3; fails++ {
+		found = 0
+		require.Error(t, l.takeOver(t.Context(), 4))
+		require.Equal(t, 1, l.Partitions())
+	}
+	fails = 0
+	require.NoError(t, l.takeOver(t.Context(), 4))
+	require.Equal(t, map[int]int{1: 1, 2: 1, 3: 1}, taken)
+}
