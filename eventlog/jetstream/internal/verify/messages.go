@@ -140,7 +140,8 @@ type streamState struct {
 }
 
 // streamState requests a stream's state. With a subject, the state counts its messages;
-// without, it has the sequences without a message, and the lost messages.
+// without, it has the sequences without a message, all of them in one answer, and the
+// lost messages.
 func (l *Verifier) streamState(ctx context.Context, stream, subject string) (streamState, error) {
 	req, _ := json.Marshal(map[string]any{"subjects_filter": subject, "deleted_details": subject == ""})
 	answer, err := l.Request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + stream, Data: req}, link.AnswerTimeout)

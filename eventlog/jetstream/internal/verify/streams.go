@@ -111,6 +111,12 @@ func (l *Verifier) verifyStream(ctx context.Context, want natsjs.StreamConfig, f
 	if err := streams.CheckSettings(s.CachedInfo().Config, want); err != nil {
 		found(integrity.Finding{Code: integrity.FoundSettings, Detail: err.Error()})
 	}
+	if n := s.CachedInfo().State.NumDeleted; n > l.mostMissing {
+		found(integrity.Finding{Code: integrity.FoundSequencesMissing, Detail: fmt.Sprintf(
+			"%d sequences of stream %s hold nothing: they were removed, or are lost. They are too many to list, and so it was not checked whether the server has cut off what it could not read",
+			n, want.Name)})
+		return nil
+	}
 	state, err := l.streamState(ctx, want.Name, "")
 	if err != nil {
 		return err
@@ -129,6 +135,11 @@ func (l *Verifier) verifyStream(ctx context.Context, want natsjs.StreamConfig, f
 	}
 	return nil
 }
+
+// maxMissing is how many sequences without a message the server may list: the answer is
+// one message, and if it is larger than what a client may leave unread, 64 MiB by
+// default, the server closes the connection.
+const maxMissing = 1_000_000
 
 // maxRanges is how many ranges a finding names.
 const maxRanges = 100

@@ -17,9 +17,12 @@ import (
 )
 
 // Verifier checks a log.
-type Verifier struct{ *store.Store }
+type Verifier struct {
+	*store.Store
+	mostMissing int // maxMissing
+}
 
-func New(records *store.Store) *Verifier { return &Verifier{records} }
+func New(records *store.Store) *Verifier { return &Verifier{records, maxMissing} }
 
 // Verify implements [jetstream.Log.Verify].
 func (l *Verifier) Verify(ctx context.Context, session string, found func(integrity.Finding)) (records int, err error) {

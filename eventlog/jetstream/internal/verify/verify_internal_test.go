@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
@@ -75,5 +76,34 @@ func TestForgedSegmentsAreFound(t *testing.T) {
 		_, err = l.Publish(t.Context(), []*nats.Msg{{Subject: layout.SegmentSubject(session, 0), Data: b, Header: nats.Header{}}})
 		require.NoError(t, err)
 		require.Contains(t, found(), tc.want, tc.name)
+	}
+}
+
+// TestTooManyMissingSequencesAreCounted: a list of them may be more than the server can
+// send.
+func TestTooManyMissingSequencesAreCounted(t *testing.T) {
+	t.Parallel()
+	l, err := maintenance.Open(t.Context(), storetest.Connect(t), link.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	storetest.Appended(t, l, "first", 0, storetest.TextEntries("x", 1))
+	storetest.Appended(t, l, "erased", 0, storetest.TextEntries("x", 3))
+	_, err = l.Erase(t.Context(), "erased") // and its tombstone
+	require.NoError(t, err)
+	storetest.Appended(t, l, "last", 0, storetest.TextEntries("x", 1))
+	for most, want := range map[int]string{
+		4: "4 sequences of stream HELIX_LOG_0 hold nothing: they were erased sessions', or are lost: 2-5",
+		3: "4 sequences of stream HELIX_LOG_0 hold nothing: they were removed, or are lost. They are too many to list",
+	} {
+		v := New(l.Store)
+		v.mostMissing = most
+		var details []string
+		require.NoError(t, v.VerifyStreams(t.Context(), func(f integrity.Finding) {
+			if f.Code == integrity.FoundSequencesMissing {
+				details = append(details, f.Detail)
+			}
+		}))
+		require.Len(t, details, 1)
+		require.Contains(t, details[0], want)
 	}
 }
