@@ -79,6 +79,28 @@ func TestForgedSegmentsAreFound(t *testing.T) {
 	}
 }
 
+// TestReportsOfServersAreNoErasures: a server that is not part of the cluster any more
+// may have left one. An erasure is reported once, and only if there is one.
+func TestReportsOfServersAreNoErasures(t *testing.T) {
+	t.Parallel()
+	nc := storetest.Connect(t)
+	l, err := maintenance.Open(t.Context(), nc, link.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	for _, session := range []string{"gone", "wanted"} {
+		for _, server := range []string{"n1", "n2"} {
+			storetest.PublishForeign(t, nc, layout.ReportSubject(session, 0, server), nil, []byte("7"))
+		}
+	}
+	require.NoError(t, l.Want(t.Context(), "wanted", storetest.Appended(t, l, "wanted", 0, storetest.TextEntries("x", 1))))
+	var found []integrity.Finding
+	_, err = New(l.Store).VerifySubjects(t.Context(), func(f integrity.Finding) { found = append(found, f) })
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, integrity.FoundErasing, found[0].Code)
+	require.Equal(t, "wanted", found[0].Session)
+}
+
 // TestTooManyMissingSequencesAreCounted: a list of them may be more than the server can
 // send.
 func TestTooManyMissingSequencesAreCounted(t *testing.T) {
