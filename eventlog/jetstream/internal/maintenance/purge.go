@@ -89,7 +89,9 @@ func (l *Maintenance) purge(ctx context.Context, p int, olderThan time.Duration,
 				return err
 			}
 			at = min(at+purgeStep, below)
-			return s.Purge(ctx, natsjs.WithPurgeSequence(at))
+			n, err := l.purgeBelow(ctx, p, at)
+			done.Records += n
+			return err
 		})
 		if err == nil {
 			err = l.AwaitRemoved(ctx, layout.LogStream(p))
@@ -112,8 +114,26 @@ func (l *Maintenance) purge(ctx context.Context, p int, olderThan time.Duration,
 		return done, err
 	}
 	l.Committers[p].Begins.Store(after.State.FirstSeq)
-	done.Below, done.Records = after.State.FirstSeq, before.Msgs-min(before.Msgs, after.State.Msgs)
+	done.Below = after.State.FirstSeq
 	return done, nil
+}
+
+// purgeBelow removes the messages of a partition's log below a sequence, and returns how
+// many there were.
+func (l *Maintenance) purgeBelow(ctx context.Context, p int, below uint64) (uint64, error) {
+	req, _ := json.Marshal(map[string]uint64{"seq": below})
+	m, err := l.Request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.PURGE." + layout.LogStream(p), Data: req}, link.AnswerTimeout)
+	if err != nil {
+		return 0, err
+	}
+	var answer struct {
+		link.Refusal
+		Purged uint64 `json:"purged"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return 0, err
+	}
+	return answer.Purged, answer.Taken()
 }
 
 // leavesOne returns below or less, so that a purge of a partition's log leaves a message
