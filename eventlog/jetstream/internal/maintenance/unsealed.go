@@ -36,6 +36,7 @@ type unsealed struct {
 	ends       bool // a run, or the stream, ended or was suspended
 	touched    time.Time
 	queued     bool
+	failed     bool // it could not be sealed, and that was counted
 	// records are all of them, or nil; bytes is their size.
 	records []wire.Stored
 	bytes   int

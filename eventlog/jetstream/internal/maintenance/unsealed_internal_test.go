@@ -2,15 +2,20 @@ package maintenance
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/metrics"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -58,14 +63,39 @@ func TestIdleSessionsTakeNoMemory(t *testing.T) {
 	}
 	idle("sealed", 0, forgetSealed)
 	idle("begun", sealLeast-1, forgetSealed)
+	idle("failing", sealLeast, forgetIdle)
+	s.tails["failing"].bytes, s.bytes = 100, 100
 	idle("busy", 0, sealIdle)
 	idle("old", sealLeast-1, forgetIdle)
 	s.sweep(now)
 	require.NotContains(t, s.tails, "sealed")
 	require.NotContains(t, s.tails, "old")
+	require.NotContains(t, s.tails, "failing", "it was due for an hour, and could not be sealed")
+	require.Zero(t, s.bytes)
 	require.Equal(t, sealLeast-1, s.tails["begun"].count)
 	require.Nil(t, s.tails["begun"].sealed)
 	require.NotNil(t, s.tails["busy"].sealed)
+}
+
+// TestASessionThatCanNotBeSealedIsCounted: once, however often it is tried.
+func TestASessionThatCanNotBeSealedIsCounted(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	l := openLog(t, link.Options{Metrics: metrics.New(reg)})
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 1))
+	storetest.PublishForeign(t, l.Conn, layout.SegmentSubject("s", 0), nil, []byte("damaged"))
+	storetest.Appended(t, l, "s", head, storetest.TextEntries("y", sealLeast))
+	sealer := l.sealerOf("s")
+	for range 2 {
+		sealer.mu.Lock()
+		sealer.tails["s"].touched = time.Now().Add(-sealIdle)
+		sealer.mu.Unlock()
+		sealRounds(sealer, "s")
+	}
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "helixd_seal_failures_total" })
+	require.EqualValues(t, 1, families[i].GetMetric()[0].GetCounter().GetValue())
 }
 
 // TestRecordsThatMayNotBeOnDiskAreNotSealed: on a server that syncs only at intervals, a

@@ -21,6 +21,7 @@ type Metrics struct {
 	bytes      prometheus.Counter
 	groups     prometheus.Histogram
 	segments   prometheus.Counter
+	unsealed   prometheus.Counter
 
 	hubSessions prometheus.Gauge
 	followers   prometheus.Gauge
@@ -58,6 +59,10 @@ func New(reg prometheus.Registerer) *Metrics {
 		}),
 		segments: r.NewCounter(prometheus.CounterOpts{
 			Name: "helixd_segments_sealed_total", Help: "Segments into which this node has packed records.",
+		}),
+		unsealed: r.NewCounter(prometheus.CounterOpts{
+			Name: "helixd_seal_failures_total",
+			Help: "Sessions whose records this node could not pack into segments, such as after a damaged one, each counted once until it can. The log keeps the records.",
 		}),
 		hubSessions: r.NewGauge(prometheus.GaugeOpts{
 			Name: "helixd_hub_sessions", Help: "Sessions to whose live records this node subscribes: one subscription for all who follow one.",
@@ -147,6 +152,11 @@ func (m *Log) Grouped(sessions int) {
 
 func (m *Log) Sealed() {
 	m.segments.Inc()
+}
+
+// NotSealed records a session that could not be sealed.
+func (m *Log) NotSealed() {
+	m.unsealed.Inc()
 }
 
 func (m *Log) Subscribed(n float64) {
