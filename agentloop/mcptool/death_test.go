@@ -3,13 +3,16 @@
 package mcptool_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -139,6 +142,32 @@ func TestACallInFlightIsNotRepeated(t *testing.T) {
 	require.ErrorContains(t, <-failed, "whether it was carried out is not known")
 	require.Equal(t, 1, strings.Count(content(dir, "slow"), "started"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+}
+
+// The SDK asks for the rest of an answer that is cut off. A server that has nothing of it
+// had the call.
+func TestACallWhoseAnswerIsCutOffIsNotRepeated(t *testing.T) {
+	w := newWeb(t, newServer(t.TempDir()), nil)
+	whole, calls := *w.handler.Load(), atomic.Int32{}
+	cut := http.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		switch {
+		case r.Method == http.MethodGet, bytes.Contains(body, []byte(`"server/discover"`)): // later protocols have no GET
+			http.NotFound(rw, r)
+		case bytes.Contains(body, []byte(`"tools/call"`)):
+			calls.Add(1)
+			rw.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(rw, "id: 1\nretry: 1\ndata:\n\n")
+		default:
+			whole.ServeHTTP(rw, r)
+		}
+	}))
+	w.handler.Store(&cut)
+	c := open(t, mcptool.Server{Name: "s", URL: w.URL}, nil)
+	_, err := call(t, t.Context(), c, "s_text", `{}`)
+	require.ErrorContains(t, err, "whether it was carried out is not known")
+	require.EqualValues(t, 1, calls.Load())
 }
 
 func TestAnHTTPServerThatIsAway(t *testing.T) {

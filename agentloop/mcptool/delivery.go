@@ -14,7 +14,7 @@ import (
 type delivery struct {
 	call   context.Context
 	sent   atomic.Bool   // the request may have arrived
-	status atomic.Int32  // of the last HTTP answer; 0: none
+	status atomic.Int32  // of the answer to the last POST; 0: none
 	told   chan struct{} // closed when the server was notified that the call is cancelled
 	once   sync.Once
 }

@@ -36,8 +36,11 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 			req.Header.Set(name, value)
 		}
 	}
-	d := deliveryOf(req.Context())
-	defer d.begin()()
+	d := &delivery{}
+	if req.Method == http.MethodPost { // a GET asks for the rest of an answer: the POST has arrived
+		d = deliveryOf(req.Context())
+		defer d.begin()()
+	}
 	d.sent.Store(true)
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
