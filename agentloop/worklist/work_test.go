@@ -103,6 +103,17 @@ func TestAbortNeedsNoList(t *testing.T) {
 	require.NoError(t, a.loop.AwaitStop(t.Context(), "s"))
 }
 
+// A ticket that another node has removed is gone, and no failure.
+func TestATicketIsRemovedTwice(t *testing.T) {
+	t.Parallel()
+	list := newSite(t).node("a").list
+	ticket, err := list.Announce(t.Context(), "elsewhere", "s")
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, list.Remove(t.Context(), []uint64{ticket}))
+	}
+}
+
 // A request that the list does not take is refused, and changes nothing.
 func TestWithoutTheListNothingBegins(t *testing.T) {
 	testkit.Slow(t)

@@ -163,13 +163,17 @@ func (l *Worklist) Announce(ctx context.Context, agentType, session string) (tic
 func (l *Worklist) Remove(ctx context.Context, tickets []uint64) error {
 	defer l.sayLoad()
 	for _, ticket := range tickets {
-		err := l.patiently(ctx, func(ctx context.Context) error { return l.stream.SecureDeleteMsg(ctx, ticket) })
-		if refused, is := errors.AsType[*natsjs.APIError](err); is {
-			if _, err := l.stream.GetMsg(ctx, ticket); errors.Is(err, natsjs.ErrMsgNotFound) {
-				continue
+		err := l.patiently(ctx, func(ctx context.Context) error {
+			err := l.stream.SecureDeleteMsg(ctx, ticket)
+			if err == nil {
+				return nil
 			}
-			err = refused
-		}
+			// The answer does not distinguish a missing ticket from other failures.
+			if _, gerr := l.stream.GetMsg(ctx, ticket); errors.Is(gerr, natsjs.ErrMsgNotFound) {
+				return nil
+			}
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("worklist: %w", err)
 		}
