@@ -15,9 +15,10 @@ import (
 type Worklist interface {
 	// Announce puts a tree on the list, durably, and returns its ticket.
 	Announce(ctx context.Context, agentType, session string) (ticket uint64, err error)
-	// Remove takes tickets off the list.
+	// Remove takes tickets off the list. Errors: eventlog.ErrOutcomeUnknown.
 	Remove(ctx context.Context, tickets []uint64) error
-	// Forget takes a session off the list whose log was erased.
+	// Forget takes a session off the list whose log was erased. Errors:
+	// eventlog.ErrOutcomeUnknown.
 	Forget(ctx context.Context, session string) error
 	// Holds asks a node whether it drives the session. One that does looks at
 	// the session's log once more before it releases the tree, and takes over the

@@ -101,6 +101,7 @@ func TestAbortNeedsNoList(t *testing.T) {
 	require.NoError(t, s.js.DeleteStream(t.Context(), worklist.Stream)) // stands for one without a leader
 	require.NoError(t, a.loop.Abort(t.Context(), "s", ""))
 	require.NoError(t, a.loop.AwaitStop(t.Context(), "s"))
+	require.ErrorIs(t, a.list.Forget(t.Context(), "s"), eventlog.ErrOutcomeUnknown, "an erasure is to be repeated")
 }
 
 // A ticket that another node has removed is gone, and no failure.

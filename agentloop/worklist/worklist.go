@@ -175,7 +175,7 @@ func (l *Worklist) Remove(ctx context.Context, tickets []uint64) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("worklist: %w", err)
+			return fmt.Errorf("worklist: %w: %w", eventlog.ErrOutcomeUnknown, err)
 		}
 	}
 	return nil
@@ -184,12 +184,19 @@ func (l *Worklist) Remove(ctx context.Context, tickets []uint64) error {
 // Forget implements agentloop.Worklist.
 func (l *Worklist) Forget(ctx context.Context, session string) error {
 	for {
-		m, err := l.stream.GetLastMsgForSubject(ctx, subjects+"*."+layout.Token(session))
-		if errors.Is(err, natsjs.ErrMsgNotFound) {
+		var m *natsjs.RawStreamMsg
+		err := l.patiently(ctx, func(ctx context.Context) (err error) {
+			m, err = l.stream.GetLastMsgForSubject(ctx, subjects+"*."+layout.Token(session))
+			if errors.Is(err, natsjs.ErrMsgNotFound) {
+				return nil
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("worklist: %w: %w", eventlog.ErrOutcomeUnknown, err)
+		case m == nil:
 			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("worklist: %w", err)
 		}
 		if err := l.Remove(ctx, []uint64{m.Sequence}); err != nil {
 			return err
