@@ -82,7 +82,7 @@ func (l *Worklist) follow(due []tree) {
 	l.mu.Lock()
 	l.following = false
 	l.mu.Unlock()
-	l.offer(own, now) // one that is idle is not on the list
+	l.offer(own, time.Time{}) // one that is idle is not on the list
 }
 
 // ranked returns the other nodes that host a tree's agent, the one that ranks first for it

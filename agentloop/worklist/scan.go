@@ -68,7 +68,7 @@ func (l *Worklist) answerWakes() {
 		select {
 		case t := <-l.woke:
 			if l.hosts(t.tree) && (t.here || l.mine(t.tree)) {
-				l.offer([]tree{t.tree}, time.Now())
+				l.offer([]tree{t.tree}, time.Time{})
 			}
 		case <-l.ctx.Done():
 			return

@@ -78,7 +78,8 @@ func (l *Worklist) unheld(trees []tree) []tree {
 }
 
 // offer has the loop take trees up. now is the server's time, which also dates
-// the list's entries.
+// the list's entries; the zero time if it is not known: no tree is then taken off the
+// list before it was claimed, or a look at the list finds that it is old.
 func (l *Worklist) offer(trees []tree, now time.Time) {
 	for i, t := range trees {
 		if i%offers == offers-1 && eventlog.Sleep(l.ctx, offerPause) != nil {
