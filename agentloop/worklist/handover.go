@@ -2,8 +2,12 @@ package worklist
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"slices"
 	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -51,12 +55,15 @@ func (l *Worklist) overdue() {
 	l.wg.Go(func() { l.follow(due) })
 }
 
-// follow takes such trees up that no node holds. If this node can't, it wakes one node after
-// the other.
+// follow takes such trees up that are still on the list and that no node holds. If this node
+// can't, it wakes one node after the other.
 func (l *Worklist) follow(due []tree) {
-	unheld := map[tree]bool{}
+	waits := map[tree]bool{}
+	ctx, cancel := context.WithTimeout(l.ctx, tryTimeout)
+	defer cancel()
 	for _, t := range l.unheld(append([]tree(nil), due...)) {
-		unheld[t] = !l.loop.Holds(t.session, 0)
+		_, err := l.stream.GetLastMsgForSubject(ctx, t.subject())
+		waits[t] = !l.loop.Holds(t.session, 0) && !errors.Is(err, natsjs.ErrMsgNotFound) // else it is finished
 	}
 	now := time.Now()
 	var own []tree
@@ -64,7 +71,7 @@ func (l *Worklist) follow(due []tree) {
 		l.mu.Lock()
 		w := l.wakened[t]
 		here := !l.leaving && slices.Contains(l.loop.AgentTypes(), t.agentType)
-		if w.last, w.again = now, w.again+1; !unheld[t] || here || now.Sub(w.first) > takenAtLast {
+		if w.last, w.again = now, w.again+1; !waits[t] || here || now.Sub(w.first) > takenAtLast {
 			delete(l.wakened, t)
 		} else {
 			l.wakened[t] = w
@@ -72,7 +79,7 @@ func (l *Worklist) follow(due []tree) {
 		next := l.ranked(t)
 		l.mu.Unlock()
 		switch {
-		case !unheld[t]:
+		case !waits[t]:
 		case here:
 			own = append(own, t)
 		case len(next) > 0:

@@ -51,3 +51,30 @@ func TestAWokenNodeDoesNotJudgeTheAgeOfATicket(t *testing.T) {
 		require.False(t, <-known)
 	}
 }
+
+// A node is not woken again for a tree that has been finished meanwhile.
+func TestNodesAreNotWokenForWhatIsFinished(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	front := s.list("front", offers{})
+	vanish := ghost(t, s, "x")
+	defer vanish()
+	require.Eventually(t, func() bool { return front.Hosted("x") }, within, time.Millisecond)
+	nc := s.connect()
+	wakes, err := nc.SubscribeSync("helix.node.wake")
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	_, err = front.Announce(t.Context(), "x", "waits")
+	require.NoError(t, err)
+	front.Wake("", "x", "finished")
+	front.Wake("", "x", "waits")
+	woken := map[string]int{}
+	for woken["waits"] < 3 {
+		m, err := wakes.NextMsg(within)
+		require.NoError(t, err)
+		var w struct{ Session string }
+		require.NoError(t, json.Unmarshal(m.Data, &w))
+		woken[w.Session]++
+	}
+	require.Equal(t, 1, woken["finished"])
+}
