@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/helixd/helixd/eventlog/fact"
@@ -20,7 +21,8 @@ func (q *Quota) Daily(tenant string) bool { return q.Of(tenant).daily() && q.day
 // Reserve reserves what a session's next model call may use, until
 // [Reservation.Settle] is called. call is unique for all time. A reservation that
 // its process has not settled counts as spent from the session's next call on, at
-// the latest after an hour.
+// the latest after an hour. One that this returned an error for may be stored; the
+// session's next one on this node replaces it.
 //
 // A call is let through if all reservations fit the rest of the day. If there is no
 // other one, any rest will do: a tenant spends at most one call, and what calls use
@@ -33,10 +35,16 @@ func (q *Quota) Reserve(ctx context.Context, tenant, session, call, model string
 	}
 	now := time.Now()
 	r := &Reservation{q, dayKey(tenant, now), hashed(session), call, model}
+	if failed, is := q.failed.LoadAndDelete(r.session); is {
+		r.call = failed.(string) // if it is stored, it is this one's: no call was made
+	}
 	err := q.change(ctx, r.key, func(d *day) (bool, error) {
 		return d.reserve(r.session, r.call, now, r.spent(model, estimate), q.Of(tenant))
 	})
 	if err != nil {
+		if _, refused := errors.AsType[*Exceeded](err); !refused {
+			q.failed.Store(r.session, r.call)
+		}
 		return nil, err
 	}
 	return r, nil

@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -84,6 +85,36 @@ func TestAReservationThatNobodySettlesIsSpent(t *testing.T) {
 		require.Equal(t, int64(501), s.Tokens)
 		require.Zero(t, reserved)
 	})
+}
+
+// unanswered are days that save a value and then fail, that many times.
+type unanswered struct {
+	quota.Days
+	left int
+}
+
+var errUnanswered = errors.New("no answer")
+
+func (u *unanswered) Save(ctx context.Context, key string, value []byte, revision uint64) (bool, error) {
+	saved, err := u.Days.Save(ctx, key, value, revision)
+	if u.left--; u.left >= 0 {
+		return false, errUnanswered
+	}
+	return saved, err
+}
+
+// A call whose reservation fails is not made, and costs nothing when the session tries again.
+func TestAFailedReservationIsNotSpent(t *testing.T) {
+	q := daily(quota.Limits{TokensPerDay: 1000}, &unanswered{new(quota.Memory), 1})
+	_, err := q.Reserve(t.Context(), "red", "s", "1", "m", of(300))
+	require.ErrorIs(t, err, errUnanswered)
+	for call := range 2 { // the second one's process has died
+		_, err := q.Reserve(t.Context(), "red", "s", fmt.Sprint(2+call), "m", of(300))
+		require.NoError(t, err)
+		s, reserved := spent(t, q)
+		require.Equal(t, int64(300*call), s.Tokens)
+		require.Equal(t, int64(300), reserved.Tokens)
+	}
 }
 
 func TestADaysLimits(t *testing.T) {

@@ -74,6 +74,8 @@ type Quota struct {
 	counts  Counts
 	days    Days
 	locks   [dayLocks]chan struct{} // each holds one while a day is changed
+	// failed has the call of a session's last reservation if that failed and may be stored.
+	failed sync.Map // by the hash of the session's id
 
 	mu      sync.Mutex
 	stocks  map[string]*stock // by tenant
