@@ -40,6 +40,7 @@ type Want struct {
 // stock is what a tenant has.
 type stock struct {
 	lock     chan struct{} // holds one while the rest is used
+	removed  bool          // another one is the tenant's
 	looked   time.Time
 	seen     sums               // by the read models
 	unseen   sums               // what of appended they have not seen
@@ -98,11 +99,9 @@ func (q *Quota) Admit(ctx context.Context, tenant, root string, want Want) (*Adm
 	if q == nil || q.counts == nil || limits.Sessions <= 0 && limits.Bytes <= 0 && limits.Runs <= 0 {
 		return nil, nil
 	}
-	s := q.stock(tenant)
-	select {
-	case s.lock <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	s, err := q.lock(ctx, tenant)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { <-s.lock }()
 	if time.Since(s.looked) > lookEvery {
@@ -183,7 +182,23 @@ func (s *stock) look(ctx context.Context, counts Counts, tenant string) error {
 	return nil
 }
 
-// stock returns what a tenant has.
+// lock returns what a tenant has, whose lock the caller has.
+func (q *Quota) lock(ctx context.Context, tenant string) (*stock, error) {
+	for {
+		s := q.stock(tenant)
+		select {
+		case s.lock <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if !s.removed {
+			return s, nil
+		}
+		<-s.lock
+	}
+}
+
+// stock returns what a tenant has. It can be removed until it is locked.
 func (q *Quota) stock(tenant string) *stock {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -195,6 +210,7 @@ func (q *Quota) stock(tenant string) *stock {
 			select {
 			case s.lock <- struct{}{}:
 				if s.inFlight == (sums{}) && len(s.appended) == 0 && time.Since(s.looked) > lookEvery {
+					s.removed = true
 					delete(q.stocks, name)
 				}
 				<-s.lock
