@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,6 +36,7 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 		if err != nil {
 			return nil, "", err
 		}
+		opts = append(opts, nats.ErrorHandler(natsErrors(log)))
 		return func() (*nats.Conn, error) {
 			nc, err := nats.Connect(c.NATS.URL, opts...)
 			if err != nil {
@@ -75,6 +77,27 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 		return inside, "", nil
 	}
 	return inside, eventlog.Durability(c.Durability), nil
+}
+
+// natsErrorEvery is how often the log has the same error of the connections to a deployment.
+const natsErrorEvery = time.Minute
+
+// natsErrors returns a handler that logs what connections can't return to a caller. While credentials
+// are refused, each try to reconnect is such an error. A slow consumer is no concern: followers read
+// again what was dropped.
+func natsErrors(log *slog.Logger) nats.ErrHandler {
+	var mu sync.Mutex
+	var last string
+	var logged time.Time
+	return func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if errors.Is(err, nats.ErrSlowConsumer) || err.Error() == last && time.Since(logged) < natsErrorEvery {
+			return
+		}
+		last, logged = err.Error(), time.Now()
+		log.Warn("nats: the connection has an error", "error", err)
+	}
 }
 
 // checkFree looks at the embedded server's addresses before it does: its own error names

@@ -32,6 +32,8 @@ func OpenTimeout(c *config.Config) time.Duration {
 func NATSOptions(n config.NATS) ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name("helixd"), nats.MaxReconnects(-1),
+		// Credentials that are refused twice may be right later: a renewed file comes late, or a server reloads.
+		nats.IgnoreAuthErrorAbort(),
 		// Sooner than other nodes take this one for dead.
 		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
 	}
