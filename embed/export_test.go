@@ -53,3 +53,16 @@ func (s *Server) Unread() (unread int) {
 
 // StopServer stops the nats-server and nothing else.
 func (s *Server) StopServer() { s.instance().end() }
+
+// Remembered is how many scrubs Rescrub knows.
+func (s *Server) Remembered() int {
+	s.done.mu.Lock()
+	defer s.done.mu.Unlock()
+	return len(s.done.all)
+}
+
+// HoldScrubs has scrubs wait before they overwrite anything, until release is called.
+func (s *Server) HoldScrubs() (release func()) {
+	s.scrubbing.Lock()
+	return s.scrubbing.Unlock
+}

@@ -39,6 +39,7 @@ func (s *Server) remember(what scrubbed) {
 // server may have written it as it was before it was scrubbed.
 func (s *Server) Rescrub(ctx context.Context) error {
 	s.done.mu.Lock()
+	// A scrub that is remembered later reads what the purges up to here have written.
 	all, first := s.done.all, map[string]uint64{}
 	for stream, was := range s.done.first {
 		if now, _, _, ok := s.Replica(stream); ok && now != was {

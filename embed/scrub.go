@@ -32,6 +32,8 @@ const scrubPasses = 5
 // sequence may do the same to the block in which it ends; see Rescrub.
 func (s *Server) Scrub(ctx context.Context, stream, subject string, from, upTo uint64) (overwritten, left int, err error) {
 	w := blocks.Scrubber{Dir: s.opts.DataDir, Stream: stream, Subject: subject, From: from, UpTo: upTo}
+	// Before the passes: a purge that they don't see any more is then one that Rescrub sees.
+	s.remember(scrubbed{blocks.Removed{Stream: stream, Subject: subject, UpTo: upTo}, from})
 	found := 0
 	for range scrubPasses {
 		w.First, _, _, _ = s.Replica(stream)
@@ -44,7 +46,6 @@ func (s *Server) Scrub(ctx context.Context, stream, subject string, from, upTo u
 			break
 		}
 	}
-	s.remember(scrubbed{blocks.Removed{Stream: stream, Subject: subject, UpTo: upTo}, from})
 	return overwritten, w.Compressed + found, nil
 }
 

@@ -231,3 +231,34 @@ func TestWhatAKilledServerWasWritingIsRemoved(t *testing.T) {
 	require.NoError(t, s.Purge(t.Context(), natsjs.WithPurgeSubject("s.gone")))
 	requireNowhere(t, dir, secret)
 }
+
+// TestAPurgeWhileBlocksAreScrubbed: the server may write the block back as it had read it for the
+// purge. Rescrub knows of the scrub from its beginning.
+func TestAPurgeWhileBlocksAreScrubbed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	srv := embedtest.Server(t, embed.Options{DataDir: dir})
+	js, s := streamS(t, srv, natsjs.NoCompression)
+	upTo := fill(t, js, 10, 100, "s.kept", "s.gone")
+	require.NoError(t, s.Purge(t.Context(), natsjs.WithPurgeSubject("s.gone")))
+	scrub := func() error {
+		_, _, err := srv.Scrub(t.Context(), "S", "s.gone", 1, upTo)
+		return err
+	}
+	release := srv.HoldScrubs()
+	scrubbed := make(chan error, 1)
+	go func() { scrubbed <- scrub() }()
+	begun := assert.Eventually(t, func() bool { return srv.Remembered() == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, s.Purge(t.Context(), natsjs.WithPurgeSequence(6)))
+	block := glob(t, dir, "1.blk")[0]
+	read, err := os.ReadFile(block)
+	require.NoError(t, err)
+	require.Contains(t, string(read), secret)
+	release()
+	require.NoError(t, <-scrubbed)
+	require.True(t, begun)
+	requireNowhere(t, dir, secret)
+	require.NoError(t, os.WriteFile(block, read, 0o600))
+	require.NoError(t, srv.Rescrub(t.Context()))
+	requireNowhere(t, dir, secret)
+}
