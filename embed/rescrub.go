@@ -2,8 +2,10 @@ package embed
 
 import (
 	"context"
-	"github.com/helixd/helixd/embed/internal/blocks"
+	"slices"
 	"sync"
+
+	"github.com/helixd/helixd/embed/internal/blocks"
 )
 
 // mostScrubs bounds what is remembered for Rescrub.
@@ -25,8 +27,10 @@ type scrubs struct {
 func (s *Server) remember(what scrubbed) {
 	s.done.mu.Lock()
 	defer s.done.mu.Unlock()
-	s.done.all = append(s.done.all, what)
-	s.done.all = s.done.all[max(0, len(s.done.all)-mostScrubs):]
+	if !slices.Contains(s.done.all, what) { // an erasure repeats its scrubs
+		s.done.all = append(s.done.all, what)
+		s.done.all = s.done.all[max(0, len(s.done.all)-mostScrubs):]
+	}
 	if s.done.first == nil {
 		s.done.first = map[string]uint64{}
 	}

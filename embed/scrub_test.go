@@ -233,7 +233,7 @@ func TestWhatAKilledServerWasWritingIsRemoved(t *testing.T) {
 }
 
 // TestAPurgeWhileBlocksAreScrubbed: the server may write the block back as it had read it for the
-// purge. Rescrub knows of the scrub from its beginning.
+// purge. Rescrub knows of the scrub from its beginning, and knows it once.
 func TestAPurgeWhileBlocksAreScrubbed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -261,4 +261,6 @@ func TestAPurgeWhileBlocksAreScrubbed(t *testing.T) {
 	require.NoError(t, os.WriteFile(block, read, 0o600))
 	require.NoError(t, srv.Rescrub(t.Context()))
 	requireNowhere(t, dir, secret)
+	require.NoError(t, scrub())
+	require.Equal(t, 1, srv.Remembered())
 }
