@@ -191,17 +191,22 @@ func ofQuota(tenant, limit string, share float64) (found []api.Degradation) {
 var shareable = []string{quota.Sessions, quota.Bytes, quota.Runs, quota.TokensPerDay, quota.USDPerDay}
 
 // shares returns how much of its limits a tenant uses, by the limit's name. Limits that it does not
-// have are not in it.
-func shares(l quota.Limits, sessions, runs int, bytes int64, day quota.Spent) map[string]float64 {
+// have, and those of which it is not known what it uses, are not in it.
+func shares(l quota.Limits, u tenantUse) map[string]float64 {
 	all := map[string]float64{}
-	for name, of := range map[string][2]float64{
-		quota.Sessions: {float64(sessions), float64(l.Sessions)}, quota.Runs: {float64(runs), float64(l.Runs)},
-		quota.Bytes:        {float64(bytes), float64(l.Bytes)},
-		quota.TokensPerDay: {float64(day.Tokens), float64(l.TokensPerDay)}, quota.USDPerDay: {day.USD, l.USDPerDay},
-	} {
-		if of[1] > 0 {
-			all[name] = of[0] / of[1]
+	share := func(name string, used, limit float64) {
+		if limit > 0 {
+			all[name] = used / limit
 		}
+	}
+	if u.stored != nil {
+		share(quota.Sessions, float64(u.stored.Sessions), float64(l.Sessions))
+		share(quota.Runs, float64(u.stored.Runs), float64(l.Runs))
+		share(quota.Bytes, float64(u.stored.Bytes), float64(l.Bytes))
+	}
+	if u.day != nil {
+		share(quota.TokensPerDay, float64(u.day.Tokens), float64(l.TokensPerDay))
+		share(quota.USDPerDay, u.day.USD, l.USDPerDay)
 	}
 	return all
 }

@@ -17,7 +17,13 @@ import (
 type tenantMetrics struct {
 	sessions, runs, bytes, tokens, usd *prometheus.GaugeVec
 	used                               *prometheus.GaugeVec // by limit, too
-	shown                              map[string]bool
+	last                               map[string]tenantUse // by tenant: those that are shown
+}
+
+// tenantUse is what a tenant uses, as of the last answers; nil: there was none yet.
+type tenantUse struct {
+	stored *readmodel.TenantUse
+	day    *quota.Spent
 }
 
 func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
@@ -33,7 +39,7 @@ func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
 		used: promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{
 			Name: "helixd_tenant_limit_used_ratio", Help: "How much of a limit a tenant uses, from 0 to 1, by the limit's name in the configuration: sessions, bytes, runs, tokensPerDay, usdPerDay. Updated every 5 s.",
 		}, []string{"tenant", "limit"}),
-		shown: map[string]bool{},
+		last: map[string]tenantUse{},
 	}
 }
 
@@ -41,32 +47,29 @@ func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
 func (m *tenantMetrics) look(ctx context.Context, limits *quota.Quota, models *sqlite.Models) (found []api.Degradation) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	gone := m.shown
-	m.shown = map[string]bool{}
+	gone := m.last
+	m.last = map[string]tenantUse{}
 	for _, tenant := range limits.Labels() {
-		m.shown[tenant] = true
+		u := gone[tenant]
 		delete(gone, tenant)
-		var use readmodel.TenantUse
 		if models != nil {
-			if u, err := models.TenantUse(ctx, tenant, nil); err == nil {
-				use = u
+			if use, err := models.TenantUse(ctx, tenant, nil); err == nil {
+				u.stored = &use
 				m.sessions.WithLabelValues(tenant).Set(float64(use.Sessions))
 				m.runs.WithLabelValues(tenant).Set(float64(use.Runs))
 				m.bytes.WithLabelValues(tenant).Set(float64(use.Bytes))
 			}
 		}
-		var day quota.Spent
 		if !limits.Daily(tenant) {
+			u.day = nil
 			m.forget(tenant, m.tokens, m.usd)
 		} else if spent, _, err := limits.Spent(ctx, tenant); err == nil {
-			day = spent
+			u.day = &spent
 			m.tokens.WithLabelValues(tenant).Set(float64(spent.Tokens))
 			m.usd.WithLabelValues(tenant).Set(spent.USD)
 		}
-		if ctx.Err() != nil {
-			continue // the last values stay
-		}
-		all := shares(limits.Of(tenant), use.Sessions, use.Runs, use.Bytes, day)
+		m.last[tenant] = u
+		all := shares(limits.Of(tenant), u)
 		for _, limit := range shareable {
 			if share, limited := all[limit]; limited {
 				m.used.WithLabelValues(tenant, limit).Set(share)

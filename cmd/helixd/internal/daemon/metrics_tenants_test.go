@@ -2,14 +2,19 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/model/modeltest"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -76,4 +81,41 @@ auth:
 	comes(t, d, 1, "helixd_tenant_sessions", "tenant", "blue")
 	comes(t, d, -1, "helixd_tenant_sessions", "tenant", "red")
 	require.EqualValues(t, -1, scrape(t, d).value("helixd_tenant_day_tokens"))
+}
+
+// brokenDays can't be read while broken is set.
+type brokenDays struct {
+	quota.Memory
+	broken bool
+}
+
+func (d *brokenDays) Load(ctx context.Context, key string) ([]byte, uint64, error) {
+	if d.broken {
+		return nil, 0, errors.New("no leader")
+	}
+	return d.Memory.Load(ctx, key)
+}
+
+// What a tenant uses of a limit, and the finding, stay while nobody can say what it uses.
+func TestTenantFindingsStay(t *testing.T) {
+	var days brokenDays
+	limits := quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": {TokensPerDay: 100}, "blue": {Sessions: 1}}}, nil, &days)
+	m := newTenantMetrics(prometheus.NewPedanticRegistry())
+	days.broken = true
+	require.Empty(t, m.look(t.Context(), limits, nil))
+	require.Zero(t, testutil.CollectAndCount(m.used), "nothing is known yet")
+	days.broken = false
+	call, err := limits.Reserve(t.Context(), "red", "s", "c", "tiny", fact.TokenUsage{Prompt: 1})
+	require.NoError(t, err)
+	require.NoError(t, call.Settle(t.Context(), "tiny", fact.TokenUsage{Prompt: 100}))
+	for _, days.broken = range []bool{false, true, false} {
+		found := m.look(t.Context(), limits, nil)
+		require.Len(t, found, 1)
+		require.Equal(t, "the tenant red uses 100 % of its limit tokensPerDay", found[0].Found)
+		require.InDelta(t, 1, testutil.ToFloat64(m.used.WithLabelValues("red", quota.TokensPerDay)), 0)
+	}
+	days.broken = true
+	limits.Set(quota.Tenants{Named: map[string]quota.Limits{"red": {TokensPerDay: 200}}})
+	require.Empty(t, m.look(t.Context(), limits, nil), "its limit has been raised")
+	require.InDelta(t, 0.5, testutil.ToFloat64(m.used.WithLabelValues("red", quota.TokensPerDay)), 0)
 }
