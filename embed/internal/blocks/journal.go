@@ -58,7 +58,7 @@ func Redo(dir string) error {
 	var j journal
 	if err := json.Unmarshal(raw, &j); err != nil {
 		return fmt.Errorf("embed: data dir: %s is damaged, and a block may be overwritten in part: "+
-			"copy the folder with helixd salvage and start on the copy: %w", path, err)
+			"keep the folder, and restore a backup into another one: %w", path, err)
 	}
 	name := filepath.FromSlash(j.Block)
 	if Index(name) == 0 || !filepath.IsLocal(name) {
