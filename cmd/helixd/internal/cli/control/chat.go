@@ -121,7 +121,7 @@ func (t *chat) listen() error {
 			return nil
 		}
 		calls, err := pending(t.p, t.s, t.Session)
-		if err != nil {
+		if err != nil || len(calls) == 0 { // it waits for no answer, as a fork within a turn: the user may send a message
 			return err
 		}
 		for _, c := range calls {

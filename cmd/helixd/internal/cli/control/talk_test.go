@@ -213,6 +213,18 @@ func TestChat(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, notes, "Result of place", "the call that was left open")
 
+	_, _, err = helixd("", "run", "janitor", "tidy", "--session", "paused")
+	require.ErrorIs(t, err, flags.ErrWaits)
+	_, _, err = helixd("", "approve", "paused", "--no-resume")
+	require.NoError(t, err)
+	out, notes, err = helixd("", "chat", "--session", "paused")
+	require.NoError(t, err)
+	require.Equal(t, "session paused\n> \nContinue with helixd chat --session paused\n", notes, "no call waits: it is the user's turn")
+	require.NotContains(t, out, "drafts are gone", "nobody has continued the run")
+	out, _, err = helixd("", "resume", "paused", "--follow")
+	require.NoError(t, err)
+	require.Contains(t, out, "drafts are gone")
+
 	_, _, err = helixd("", "chat")
 	require.ErrorContains(t, err, "give the agent, or a session with --session")
 	_, _, err = helixd("", "chat", "--session", "nobody")
