@@ -123,7 +123,7 @@ func onlyCall(p *flags.Process, s *source.Source, session string, approval bool)
 	var ids []string
 	for _, c := range all {
 		if isApproval(c) == approval {
-			ids = append(ids, terminal.Printable(c.ToolCallID))
+			ids = append(ids, c.ToolCallID)
 		}
 	}
 	switch len(ids) {
@@ -132,7 +132,7 @@ func onlyCall(p *flags.Process, s *source.Source, session string, approval bool)
 	case 1:
 		return ids[0], nil
 	}
-	return "", fmt.Errorf("several calls wait for %s, name one with --call: %s", kind, strings.Join(ids, ", "))
+	return "", fmt.Errorf("several calls wait for %s, name one with --call: %s", kind, terminal.Printable(strings.Join(ids, ", ")))
 }
 
 func or(text string, is bool) string {

@@ -20,8 +20,8 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// talkers are agents that answer, wait for an approval or for two, wait for their client,
-// fail, and never come to an end.
+// talkers are agents that answer, wait for an approval or for two, or for that of a call whose id a
+// terminal can't show, wait for their client, fail, and never come to an end.
 func talkers() []agentloop.Agent {
 	agent := func(name string, o *scripted.Options, turns ...scripted.Turn) agentloop.Agent {
 		return agentloop.Agent{Name: name, SystemPrompt: "s", Model: scripted.New(turns, o)}
@@ -46,9 +46,11 @@ func talkers() []agentloop.Agent {
 	janitor := agent("janitor", nil, scripted.Turn{Text: "May I?", ToolCalls: calls("remove", 1)}, scripted.Turn{Text: "Settled."})
 	both := agent("both", nil, scripted.Turn{ToolCalls: calls("remove", 2)}, scripted.Turn{Text: "Both are settled."})
 	guide := agent("guide", nil, scripted.Turn{ToolCalls: calls("place", 1)}, scripted.Turn{Text: "I see."})
+	odd := agent("odd", nil, scripted.Turn{ToolCalls: []scripted.Call{{ID: "call\u200b1", Name: "remove", Arguments: json.RawMessage(`{"what":"drafts"}`)}}}, scripted.Turn{Text: "Settled."})
 	janitor.Tools, both.Tools, guide.Tools = []agentloop.Tool{remove}, []agentloop.Tool{remove}, []agentloop.Tool{place}
+	odd.Tools = []agentloop.Tool{remove}
 	return []agentloop.Agent{
-		agent("echo", nil, scripted.Turn{Reasoning: "They ask.", Text: "Hello\nyou."}), janitor, both, guide,
+		agent("echo", nil, scripted.Turn{Reasoning: "They ask.", Text: "Hello\nyou."}), janitor, both, guide, odd,
 		agent("broken", nil, scripted.Turn{Err: &model.Error{Code: model.CodeProvider, Message: "no such model"}}),
 		agent("slow", &scripted.Options{Delay: time.Hour}, scripted.Turn{Text: "one two three"}),
 	}
@@ -71,7 +73,7 @@ func TestRun(t *testing.T) {
 	_, _, err = helixd("", "run", "echo", "hi", "--session", "s")
 	require.EqualError(t, err, "s is finished: helixd say s 'MESSAGE' begins its next turn")
 	_, _, err = helixd("", "run", "nobody", "hi")
-	require.ErrorContains(t, err, "there is no such agent type; known are both, broken, echo, guide, janitor, slow (NOT_FOUND)")
+	require.ErrorContains(t, err, "there is no such agent type; known are both, broken, echo, guide, janitor, odd, slow (NOT_FOUND)")
 
 	out, _, err = helixd("", "run", "broken", "hi")
 	require.EqualError(t, err, "the run has failed")
@@ -144,6 +146,12 @@ func TestDecide(t *testing.T) {
 	out, _, err = helixd("", "resume", "later", "--follow")
 	require.NoError(t, err)
 	require.Contains(t, out, `"drafts are gone"`)
+
+	_, _, err = helixd("", "run", "odd", "tidy", "--session", "odd")
+	require.ErrorIs(t, err, flags.ErrWaits)
+	out, _, err = helixd("", "approve", "odd", "--follow")
+	require.NoError(t, err)
+	require.Contains(t, out, "call\ufffd1 is approved, and the run continues\n")
 
 	out, notes, err := helixd("", "run", "both", "tidy", "--session", "both")
 	require.ErrorIs(t, err, flags.ErrWaits, out)
