@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,13 +21,14 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
 const (
 	// tidyEvery is how often each node looks for files of sessions that are
 	// gone.
 	tidyEvery = 10 * time.Minute
-	// objectsTimeout bounds the request whether JetStream has workspaces, if none are configured.
+	// objectsTimeout bounds one request whether JetStream has workspaces, if none are configured.
 	objectsTimeout = 2 * time.Second
 )
 
@@ -86,12 +89,19 @@ func hideMore(providers []workspace.Provider, c *config.Config) error {
 	return nil
 }
 
-// hasObjects reports whether there may be workspaces in JetStream. Who never had
-// any may not be allowed to ask.
+// hasObjects reports whether there are workspaces in JetStream. If servers have just started, it waits
+// for their leader. A deployment that never had any need not permit the request.
 func hasObjects(ctx context.Context, nc *nats.Conn, log *slog.Logger) bool {
-	ctx, cancel := context.WithTimeout(ctx, objectsTimeout)
-	defer cancel()
-	there, err := objects.Exists(ctx, nc)
+	there := false
+	err := jetstream.Settle(ctx, nc, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, objectsTimeout)
+		defer cancel()
+		there, err = objects.Exists(ctx, nc)
+		if last := nc.LastError(); err != nil && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), objects.Stream) {
+			return last
+		}
+		return err
+	})
 	if err != nil {
 		log.Warn("can't find out whether there are workspaces in JetStream: if there are, erasures leave them", "error", err)
 	}
