@@ -1,6 +1,6 @@
 // Forks, rollbacks, comparisons.
 import assert from 'node:assert/strict';
-import { appears, close, goes, link, open, part, press, settles, shoot, text, until, values } from './browser.mjs';
+import { appears, close, goes, link, open, part, press, settles, shoot, text, until, values, write } from './browser.mjs';
 import { agrees, leaves } from './shown.mjs';
 
 const incident = 'demo-incident';
@@ -44,6 +44,18 @@ export async function forks({ browser, demo }) {
   const done = await demo.comes(session, 'completed');
   await settles(page, session, done.headSequence);
   await agrees(page, demo, session, done.headSequence);
+
+  // A message of several lines counts as edited only if somebody edits it, whatever ends its lines.
+  const lines = 't-lines';
+  await demo.start(lines, 'planner', 'Plan.\r\nNothing before nine.');
+  const { headSequence: end } = await demo.comes(lines, 'completed');
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${lines}`);
+  await settles(page, lines, end);
+  await press(page, part('fork'));
+  await write(page, part('fork-id'), 't-lines-fork');
+  await press(page, part('confirm'));
+  await settles(page, 't-lines-fork');
+  assert.deepEqual(comparable((await demo.state('t-lines-fork')).state), comparable((await demo.state(lines)).state));
   await close(page);
 }
 

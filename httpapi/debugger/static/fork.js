@@ -48,6 +48,7 @@ export async function askFork(app) {
     const users = (root.messages ?? []).map((m, index) => ({ m, index })).filter(({ m }) => m.role === 'user' && !m.metadata?.hidden)
     const last = users.at(-1)
     const message = h('textarea', { rows: 2, value: last?.m.content ?? '', 'data-test': 'fork-message' })
+    const was = message.value // in a field each line ends with \n, whatever ended it
     const calls = agents.flatMap(({ session: s }) => callsOf(s)).slice(-MOST_CALLS)
     const result = h('textarea', { class: 'json', rows: 3, spellcheck: 'false', 'data-test': 'fork-result', 'aria-label': 'Its result, as JSON', hidden: true })
     const call = h('select', { 'data-test': 'fork-call', onchange: () => {
@@ -66,7 +67,7 @@ export async function askFork(app) {
 
     function read() {
       const edit = {}
-      if (last && message.value !== (last.m.content ?? '')) edit.message = { content: message.value, index: last.index }
+      if (last && message.value !== was) edit.message = { content: message.value, index: last.index }
       if (call.value !== '' && result.value.trim()) edit.toolResult = { toolCallId: calls[call.value].id, text: result.value }
       if (prompt.value) edit.systemPrompt = prompt.value
       return Object.keys(edit).length ? edit : null
