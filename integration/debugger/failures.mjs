@@ -77,7 +77,8 @@ export async function namesTheCause({ browser, demo }) {
   const call = { toolCallId: 'call_1', toolName: 'refund' };
   const records = [
     ['session_created', { agentType: 'clerk', state: {} }], ['user_message', { content: 'Refund it.' }], ['run_requested', { runId: run, mode: 'start' }], ['run_claimed', { runId: run, node: 'n', attempt: 1 }],
-    ['step_start', { stepId: step.stepId, step: 1 }, 'chunk'], ['model_turn', { ...step, model: 'm', stopReason: 'tool_use', parts: [{ toolCall: { ...call, arguments: {} } }] }],
+    ['workspace_failed', { name: 'files', error: 'no space' }], ['step_start', { stepId: step.stepId, step: 1 }, 'chunk'],
+    ['model_failed', { ...step, attempt: 1, code: 'model_unavailable', error: 'overloaded', retryable: true }], ['model_turn', { ...step, model: 'm', stopReason: 'tool_use', parts: [{ toolCall: { ...call, arguments: {} } }] }],
     ['tool_start', { ...call, arguments: {}, step: 1 }, 'chunk'], ['tool_result', { ...step, ...call, result: null, error: 'the tool could not be asked', errorCode: 'tool_execution_failed', cause }],
   ];
   await demo.bring(session, records.map(([type, data, kind = 'fact'], i) => ({
@@ -87,7 +88,12 @@ export async function namesTheCause({ browser, demo }) {
   const page = await open(browser, link(demo.url, session));
   await settles(page, session);
   await until('the card has it', async () => (await text(page, part('cause')))?.includes(cause));
+  const says = (words) => until(words, async () => (await text(page, '#why .why-text')).replace(/\s+/g, ' ').trim() === words);
   await press(page, part('why-first'));
+  await says('workspace failed: files: no space');
+  await press(page, part('why-next'));
+  await says('model call failed: overloaded model_unavailable'); // it is tried again: the run has not failed
+  await press(page, part('why-next'));
   await until('the page says it', async () => (await text(page, part('why-cause'))) === cause);
   await shoot(page, 'cause');
   await close(page);

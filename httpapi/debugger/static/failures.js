@@ -31,6 +31,15 @@ export function causeOf(app, agent, { toolCallId, sequence }) {
   return caused.get(t).find((s) => s.lane === agent && s.callId === toolCallId && s.from <= sequence && sequence <= s.to)?.cause ?? ''
 }
 
+// failureOf says what a mark is of: a run, or what it needed and may have had at another try.
+function failureOf({ kind, label }, ofRun) {
+  const [, workspace] = /^workspace (.*)$/s.exec(label) ?? []
+  if (workspace) return { what: 'workspace failed', why: workspace }
+  const [, attempt] = /^attempt \d+: (.*)$/s.exec(label) ?? []
+  const [, code, why] = /^([a-z_]+): (.*)$/s.exec(attempt ?? label) ?? [null, kind, attempt ?? label]
+  return { what: attempt ? 'model call failed' : ofRun, why, code }
+}
+
 const all = new WeakMap() // by app
 
 // failuresOf returns the failures of the session that is shown. When they change, the
@@ -94,8 +103,7 @@ class Failures {
     for (const m of timeline.marks) {
       if ((m.kind !== 'error' && m.kind !== 'abort') || m.struck || `${m.lane} ${m.label}` === last) continue
       last = `${m.lane} ${m.label}`
-      const [, code, why] = /^([a-z_]+): (.*)$/s.exec(m.label) ?? [null, m.kind, m.label]
-      found.push({ sequence: m.sequence, agent: m.lane, what: m.lane === root.sessionId ? 'run failed' : 'sub-agent failed', why, code })
+      found.push({ sequence: m.sequence, agent: m.lane, ...failureOf(m, m.lane === root.sessionId ? 'run failed' : 'sub-agent failed') })
     }
     this.list = found.sort((a, b) => a.sequence - b.sequence)
     this.error = root.error ?? null
