@@ -116,6 +116,32 @@ export async function detective({ browser, demo, log }) {
   await close(page);
 }
 
+/** The state is the chosen agent's, also if what another one's is compared with comes late. */
+export async function stateOfTheChosenAgent({ browser, demo }) {
+  const [child, n] = [`${incident}-sub-call_0_0`, 240];
+  const { state } = await demo.state(incident, n);
+  const base = state.checkpoints.map((c) => c.streamSequence).filter((at) => at < n).at(-1);
+  const page = await open(browser, `${demo.url}/`);
+  await page.setRequestInterception(true);
+  let late; // the root's
+  page.on('request', (request) => {
+    if (request.url().endsWith(`/state?at=${base}`)) late = request;
+    else request.continue();
+  });
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${incident}@${n}`);
+  await until('it is asked for', () => late);
+  await press(page, part('agent', `[data-session="${child}"]`));
+  const tree = () => text(page, part('state-tree'));
+  const wanted = await until('the state of the child', async () => (await page.$eval('#moment', (e) => e.dataset.agent)) === child && tree());
+  const answered = page.waitForResponse(late.url());
+  late.continue();
+  await (await answered).text();
+  await drawn(page);
+  await drawn(page);
+  assert.equal(await tree(), wanted);
+  await close(page);
+}
+
 /** Files, memories, models and tools, and who asked for what: as the routes have it. */
 export async function whatElseThereIs({ browser, secured }) {
   const daemon = new Daemon(secured.url, secured.all);

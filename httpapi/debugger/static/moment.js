@@ -216,9 +216,11 @@ export function mount(element, app) {
   }
 
   let stateShown = '' // what the tree shows: it is not built again for nothing
+  let stateAsked = 0 // of two requests the later one counts: another agent may be chosen meanwhile
 
   async function renderState(wait = false) {
     const now = shown
+    const mine = ++stateAsked
     if (!now) return
     const s = agentOf(now.root, app.agent ?? now.session)
     const base = s ? basisOf(s, now.n) : undefined
@@ -228,7 +230,7 @@ export function mount(element, app) {
         old = agentOf(await states.get(now.session, base), s.sessionId)
         old = old && base ? old : { customState: undefined }
       } catch { /* retention may have removed it: then nothing is marked */ }
-      if (shown !== now) return
+      if (shown !== now || stateAsked !== mine) return
     }
     // Before a session was there, nothing is a change to its first state.
     const list = old && old.customState !== undefined ? diff(old.customState, s.customState) : []
