@@ -26,10 +26,18 @@ export async function teachesAndStarts({ browser, demo }) {
 
 /** A page that loads says so in each of its parts; one whose server is away, too. */
 export async function loadsAndIsAway({ browser, demo }) {
-  const page = await open(browser, link(demo.url, 'demo-incident'));
+  const page = await open(browser, link(demo.url, 'demo-incident', 150));
   await answering(page, { '/sessions': null });
   for (const where of ['#sessions', '#timeline', '#moment', '#actions', '#records']) await until(`${where} says that it loads`, () => page.$eval(where, (e) => /Loading/.test(e.innerText)));
   await shoot(page, 'loading');
+  // What one session does not answer keeps no other one waiting.
+  await demo.post('/sessions/s-next/chunks', chunks('s-next'));
+  page.answersItself = true;
+  await page.evaluate(() => { location.hash = '#/s-next'; });
+  const { headSequence: head } = await demo.summary('s-next');
+  await settles(page, 's-next', head);
+  await until('its records', () => page.$(`#records[data-at="${head}"]`));
+  await until('what can be done', async () => (await text(page, part('run-status'))) === 'active');
   await close(page);
   const away = await open(browser, link(demo.url, 'demo-incident'));
   await answering(away, { '/sessions': new Error('away') });

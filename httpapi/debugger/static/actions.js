@@ -38,13 +38,13 @@ export function mount(element, app) {
     h('div', { class: 'buttons' }, interrupt, resume, abort, fork, rollback), said, compare)
   compareForm(compare, app)
 
-  const latest = new Latest(async (session) => {
+  const latest = new Latest(app, async (session, last, dropped) => {
     try {
       const got = await app.api.get(sessionPath(session))
-      if (app.session !== session) return
+      if (dropped()) return
       now = got
     } catch {
-      if (app.session !== session) return // the page's bar says what is wrong
+      if (dropped()) return // the page's bar says what is wrong
     }
     show()
   })

@@ -77,7 +77,7 @@ export function mount(element, app) {
   } }, 'Swap')
   let filled = false
 
-  const latest = new Latest(async ({ want, live }, last) => {
+  const latest = new Latest(app, async ({ want, live }, last) => {
     try {
       const [found, before, after, whole] = await Promise.all([
         app.api.get('/compare', want), states.get(want.a, want.aAt), states.get(want.b, want.bAt),

@@ -57,9 +57,9 @@ class Failures {
 
   constructor(app) {
     this.app = app
-    const latest = new Latest(async ({ session, head }) => {
+    const latest = new Latest(app, async ({ session, head }, last, dropped) => {
       const root = await statesOf(app).get(session, head).catch(() => null) // the moment says what is wrong
-      if (root && app.session === session && app.timeline) this.#learn(root, app.timeline)
+      if (root && !dropped() && app.timeline) this.#learn(root, app.timeline)
     })
     let known = ''
     const look = () => {

@@ -38,7 +38,7 @@ export function mount(element, app) {
     news.ask(view)
   }
 
-  const news = new Latest(async (mine) => {
+  const news = new Latest(app, async (mine) => {
     if (mine !== view || !app.timeline || !showsLab(app)) return
     const { lab, trouble, end } = mine
     try {

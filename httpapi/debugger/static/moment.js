@@ -60,7 +60,7 @@ export function mount(element, app) {
     for (const b of switcher.children) b.setAttribute('aria-pressed', String(b.dataset.pane === pane))
   }
 
-  const latest = new Latest(async ({ session, n }, last) => {
+  const latest = new Latest(app, async ({ session, n }, last) => {
     const since = resets
     try {
       const root = await states.get(session, n)

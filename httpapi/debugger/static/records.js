@@ -61,14 +61,14 @@ export function mount(element, app) {
     }, REST_MS)
   }
 
-  const latest = new Latest(async ({ session, n, live, filter: by }, last) => {
+  const latest = new Latest(app, async ({ session, n, live, filter: by }, last, dropped) => {
     try {
       const [before, after, marks] = await Promise.all([upTo(session, n, by), read(session, { ...by, from: n || undefined, limit: HALF }), markers(session)])
       // A session that runs has a further head by now: the last one is shown all the same.
       const still = last() || (live && app.at === null && JSON.stringify(by) === JSON.stringify(filter))
-      if (app.session === session && still) await show(session, n, [...before, ...after], marks)
+      if (!dropped() && still) await show(session, n, [...before, ...after], marks)
     } catch (err) {
-      if (app.session === session && last()) {
+      if (last()) {
         put(trouble, failure(err))
         if (element.dataset.at === undefined) put(list)
       }

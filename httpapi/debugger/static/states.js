@@ -70,7 +70,8 @@ class States {
 
 // Latest has one thing done at a time: of what is asked for meanwhile, the last
 // one is done next. What is live is done less often the longer it takes, so that
-// a large session that runs leaves room for all else.
+// a large session that runs leaves room for all else. What one session does not answer keeps no other
+// one waiting.
 export class Latest {
   #do
   #next
@@ -78,9 +79,18 @@ export class Latest {
   #was = '' // what was live last
   #again = 0 // when it may be done again
   #hurry = null // ends the wait for that
+  #shows = 0 // rises when another session is shown
 
-  constructor(act) {
+  // act is given what was asked for and two functions: whether nothing has been asked for since, and
+  // whether another session has been shown since, so that what comes is not to be shown.
+  constructor(app, act) {
     this.#do = act
+    app.on('session', () => {
+      this.#shows++
+      this.#busy = false
+      this.#next = undefined
+      this.#hurry?.()
+    })
   }
 
   // ask names what is live, if it is, so that something else does not wait.
@@ -91,17 +101,21 @@ export class Latest {
   }
 
   async #go() {
+    const shows = this.#shows
+    const dropped = () => this.#shows !== shows
     this.#busy = true
     while (this.#next) {
       if (this.#next.live && this.#next.live === this.#was) await this.#rest()
+      if (dropped()) return
       const { what, live } = this.#next
       this.#next = undefined
       const began = performance.now()
       try {
-        await this.#do(what, () => this.#next === undefined)
+        await this.#do(what, () => !dropped() && this.#next === undefined, dropped)
       } catch (err) {
         console.error(err) // what is asked for next is done all the same
       }
+      if (dropped()) return
       const now = performance.now()
       const took = live === this.#was ? now - began : 0 // the first one takes longer than those after it
       this.#was = live
