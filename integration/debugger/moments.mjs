@@ -99,6 +99,26 @@ export async function byMouse({ browser, demo }) {
   await close(page);
 }
 
+/** Nothing of an erased session is shown once another one has its id, whatever the page had loaded. */
+export async function erased({ browser, demo }) {
+  const session = 'm-erased';
+  const records = (words) => [['session_created', { agentType: 'clerk', state: {} }], ['user_message', { content: words }]].map(([type, data], i) => ({
+    sequence: i + 1, time: new Date(1795347863000 + i).toISOString(), kind: 'fact', type, agent: session, writer: 'w', ordinal: i + 1, data: { type, ...data, sessionId: session, timestamp: 1795347863000 + i },
+  }));
+  const { lastSequence: n } = await demo.bring(session, records('My secret.'));
+  const page = await open(browser, link(demo.url, session, n));
+  await until('it is shown', async () => (await text(page, '#moment')).includes('My secret.'));
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${incident}@150`);
+  await settles(page, incident, 150);
+  assert.equal((await demo.ask('DELETE', `/sessions/${session}`)).status, 200);
+  await demo.bring(session, records('Nothing to hide.'));
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${session}@${n}`);
+  await until('the page has another one', async () => (await text(page, part('head'))) === String((await demo.summary(session)).headSequence));
+  await until('what it was at that record', async () => (await page.$eval('#moment', (e) => !('loading' in e.dataset) && e.dataset.session !== 'demo-incident')));
+  assert.ok(!(await text(page, 'body')).includes('My secret.'));
+  await close(page);
+}
+
 /** What the page says of a failure leads to its reason, by clicks alone. */
 export async function detective({ browser, demo, log }) {
   const page = await open(browser, `${demo.url}/`);

@@ -11,7 +11,7 @@ export function createPlaces(app) {
   let known // all records of a session with after < sequence <= to
   const forget = () => { known = { session: null, after: 0, to: 0, all: [] } }
   forget()
-  app.on('reset', forget)
+  for (const event of ['session', 'reset']) app.on(event, forget)
 
   async function records(n, direction) {
     const session = app.session // another one may be shown when the answer comes

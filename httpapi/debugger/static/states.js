@@ -29,7 +29,8 @@ class States {
   constructor(app) {
     this.app = app
     this.held = new Map() // by place, the last used one last
-    app.on('reset', () => this.held.clear())
+    // A session that was erased and begun again has the same name.
+    for (const event of ['session', 'reset']) app.on(event, () => this.held.clear())
   }
 
   // get resolves to the state of a session at n. A second request for a state that
