@@ -123,7 +123,9 @@ func reasonOf(s *projector.Session) string {
 	if run := s.CurrentRun(); run != nil && run.Suspended() {
 		return strings.TrimPrefix(string(run.Status), "suspended_")
 	}
-	if s.Status == projector.SessionInterrupted {
+	// A fork has no run: it is interrupted, and waits for somebody if its calls do.
+	fork := s.CurrentRun() == nil && s.Turn != nil && s.Turn.Step != nil && slices.ContainsFunc(s.Turn.Step.Calls, func(c projector.Call) bool { return c.Awaited() })
+	if s.Status == projector.SessionInterrupted && !fork {
 		return "interrupted"
 	}
 	return "paused"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/timeline"
 )
 
@@ -266,6 +267,27 @@ func TestARollback(t *testing.T) {
 	})
 	for _, wait := range spans(s.view(), timeline.KindApproval) {
 		require.False(t, wait.Open)
+	}
+}
+
+// A fork whose calls wait for somebody is paused; one that somebody has to continue is interrupted.
+func TestAForkThatWaits(t *testing.T) {
+	t.Parallel()
+	of := new(story)
+	of.begin("s")
+	of.step("s", "st")
+	before := projector.Fold(of.records...)
+	of.turn("s", "st", "a")
+	of.wait("s", "st", "a", fact.PendingApproval)
+	for want, tree := range map[string]*projector.Tree{"interrupted": before, "paused": projector.Fold(of.records...)} {
+		state, err := projector.ForkState(tree, "f")
+		require.NoError(t, err)
+		s := new(story)
+		s.fact("f", func(b fact.Base) fact.Fact {
+			return &fact.SessionForked{FromSessionID: "s", FromSequence: tree.Head, State: state, Base: b}
+		})
+		waits := only(t, s.view(), timeline.KindSuspended)
+		require.Equal(t, []any{want, true}, []any{waits.Label, waits.Open})
 	}
 }
 

@@ -6,7 +6,7 @@ import { h, put } from './dom.js'
 // Kinds of blocks, in their order, with the class that colours them.
 const blocks = [
   ['user', 'message'], ['reasoning', 'reasoning'], ['text', 'answer'], ['arguments', 'arguments of a call'], ['tool', 'tool'], ['approval', 'approval'],
-  ['client_tool', 'client tool'], ['child', 'sub-agent'], ['suspended', 'paused'], ['custom', 'event'], ['outside', 'outside producer'],
+  ['client_tool', 'client tool'], ['child', 'sub-agent'], ['suspended', 'paused or interrupted'], ['custom', 'event'], ['outside', 'outside producer'],
 ]
 
 const marks = {
