@@ -197,8 +197,15 @@ func TestLargeAnswersAreMadeInTurn(t *testing.T) {
 		"/v1/conversations/conv_%s/items", "/v1/conversations/conv_%[1]s/items/none",
 	}
 	statuses := make(chan int, len(targets))
+	timelines := make(chan string, 1)
 	for _, target := range targets {
-		go func() { statuses <- a.get(fmt.Sprintf(target, "ann"), bearer("ann")...).status }()
+		go func() {
+			answer := a.get(fmt.Sprintf(target, "ann"), bearer("ann")...)
+			if strings.HasSuffix(target, "/timeline") {
+				timelines <- answer.body
+			}
+			statuses <- answer.status
+		}()
 	}
 	require.Eventually(t, func() bool { return httpapi.Encoding(a.srv, red) == 1+len(targets) }, 20*time.Second, time.Millisecond)
 	for _, target := range targets[:5] {
@@ -206,11 +213,13 @@ func TestLargeAnswersAreMadeInTurn(t *testing.T) {
 		require.Equal(t, 200, a.get(fmt.Sprintf(target, "small"), bearer("ann")...).status, target)
 	}
 	require.Empty(t, statuses, "the large ones wait")
+	a.append("ann", factOf("ann", &fact.UserMessage{Content: "while they wait", Base: factBase("ann")}))
 	done()
 	got := map[int]int{}
 	for range targets {
 		got[<-statuses]++
 	}
 	require.Equal(t, map[int]int{200: 5, 404: 1}, got)
+	require.Contains(t, <-timelines, "while they wait", "none was made before its turn")
 	require.Eventually(t, func() bool { return httpapi.Encoding(a.srv, red) == 0 }, 20*time.Second, time.Millisecond)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -30,7 +31,14 @@ type keptTimeline struct {
 // changed after from; 0: all of it. If retention has removed records, it begins with the
 // remaining ones. Errors: as eventlog.Log.Read; a *eventlog.CursorAheadError if from is
 // beyond the head.
-func (s *Store) Timeline(ctx context.Context, session string, from uint64) (v timeline.View, err error) {
+func (s *Store) Timeline(ctx context.Context, session string, from uint64) (timeline.View, error) {
+	v, _, err := s.TimelineUpTo(ctx, session, from, math.MaxInt)
+	return v, err
+}
+
+// TimelineUpTo is Timeline if that has at most so many spans, marks and lanes. It returns how many
+// they are; if they are more, it copies none of them, and the View is empty.
+func (s *Store) TimelineUpTo(ctx context.Context, session string, from uint64, most int) (v timeline.View, n int, err error) {
 	err = s.timelines.Use(ctx, session, func(k *keptTimeline) (int, error) {
 		if err := s.foldOn(ctx, session, k); err != nil {
 			if k.Timeline == nil {
@@ -41,10 +49,12 @@ func (s *Store) Timeline(ctx context.Context, session string, from uint64) (v ti
 		if head := k.Head(); from > head {
 			return k.Size(), &eventlog.CursorAheadError{Cursor: from, Head: head}
 		}
-		v = k.Since(from)
+		if n = k.CountSince(from); n <= most {
+			v = k.Since(from)
+		}
 		return k.Size(), nil
 	})
-	return v, err
+	return v, n, err
 }
 
 // foldOn continues a kept timeline up to the session's head. If the timeline is not of

@@ -191,6 +191,22 @@ func (t *Timeline) Size() int {
 	return size
 }
 
+// CountSince returns how many spans, marks and lanes Since returns.
+func (t *Timeline) CountSince(n uint64) int {
+	count := len(t.lanes)
+	for _, s := range t.spans {
+		if s.Updated > n {
+			count++
+		}
+	}
+	for _, m := range t.marks {
+		if m.Updated > n {
+			count++
+		}
+	}
+	return count
+}
+
 // Since returns the spans and marks that are new or have changed with records
 // after n; with 0 all.
 func (t *Timeline) Since(n uint64) View {
