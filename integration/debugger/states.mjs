@@ -63,6 +63,19 @@ export async function outsideIsAConversation({ browser, demo }) {
   await until('all of it again', async () => (await said()).length === 2);
   await demo.post(`/sessions/${session}/chunks`, [{ type: 'text_delta', delta: ' Or black.', step: 2, agentId: session, agentType: 'barista', timestamp: Date.now() }]);
   await until('what comes', async () => (await said())[1]?.includes('There is green tea. Or black.'));
+  const whole = (await said()).join();
+
+  // What is taken back goes, and is still there before that; of a long one the page says how much it shows.
+  const { headSequence: before } = await demo.summary(session);
+  await demo.post(`/sessions/${session}/rollback`, { sequence: first + 1 });
+  await until('what is left', async () => { const now = await said(); return now.length === 1 && now[0].includes('I look') && !now[0].includes('I look for'); });
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${session}@${before}`);
+  await until('what it was', async () => (await said()).join() === whole);
+  const delta = (text) => ({ type: 'text_delta', delta: text, step: 3, agentId: session, agentType: 'barista', timestamp: Date.now() });
+  for (let i = 0; i < 5; i++) await demo.post(`/sessions/${session}/chunks`, Array.from({ length: 1000 }, () => delta('.')));
+  await demo.post(`/sessions/${session}/chunks`, [delta('The end.')]);
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${session}`);
+  await until('how much is shown', async () => (await text(page, '#moment .messages')).includes('the first 5,000 chunks'));
   await close(page);
 }
 

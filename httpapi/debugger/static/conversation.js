@@ -69,9 +69,11 @@ function itemsOf(app, root, s, outside) {
 
 // outsideItem is a message that an outside producer's chunks make.
 function outsideItem(app, s, m, i) {
+  const group = Math.floor(i / GROUP)
+  if (m.most) return { key: 'most', group, build: () => h('p', { class: 'muted pad' }, `These are the first ${number(m.most)} chunks. The records have the rest.`) }
   const calls = m.parts.filter((p) => p.toolCall).map(({ toolCall: c }) => ({ ...c, status: c.answer ? verdictOf(c.answer.m) : 'running' }))
   return {
-    key: `outside ${m.sequence} ${JSON.stringify(m.parts).length} ${calls.map((c) => c.status).join()}`, group: Math.floor(i / GROUP),
+    key: `outside ${m.sequence} ${JSON.stringify(m.parts).length} ${calls.map((c) => c.status).join()}`, group,
     build: () => h('article', { class: 'message assistant', 'data-test': 'outside', 'data-role': 'assistant', 'data-sequence': m.sequence },
       byline(app, m, h('strong', {}, plain(m.agent === s.sessionId ? s.agentType || 'Assistant' : m.agent)), m.step ? h('span', { class: 'muted' }, `step ${m.step}`) : null, chip('outside producer', 'muted')),
       m.parts.map((p) => [part(app, s, p, calls),

@@ -2,12 +2,14 @@
 // appended, read as messages.
 
 import { sessionPath } from './api.js'
+import { strikes } from './conversation.js'
 
 const MOST = 5000 // chunks that are read
 
 const all = new WeakMap() // by app
 
-// outsideOf returns the messages of such a session at a record, or null for any other.
+// outsideOf returns the messages of such a session at a record, or null for any other. If only the
+// first chunks are read, the last message has how many, and nothing else.
 export async function outsideOf(app, session, n, root) {
   if (!root.head || root.messages?.length || root.runs?.length || root.turn) return null
   let known = all.get(app)
@@ -15,13 +17,15 @@ export async function outsideOf(app, session, n, root) {
   if (known?.session !== session || known.startedAt !== startedAt) all.set(app, known = { session, startedAt, to: 0, chunks: [] })
   if (n > known.to && known.chunks.length < MOST) {
     const found = []
-    await app.api.ndjson(sessionPath(session, 'records'), { kind: 'chunk', from: known.to || undefined, to: n, limit: MOST - known.chunks.length }, (r) => found.push(r))
+    await app.api.ndjson(sessionPath(session, 'records'), { kind: 'chunk', dead: 1, from: known.to || undefined, to: n, limit: MOST - known.chunks.length }, (r) => found.push(r))
     if (n > known.to) { // another request may have been quicker
       known.to = n
       known.chunks.push(...found)
     }
   }
-  return fold(known.chunks.filter((r) => r.sequence <= n))
+  const messages = fold(known.chunks.filter((r) => r.sequence <= n && !strikes(root.dead ?? [], r)))
+  if (known.chunks.length === MOST && n > known.chunks.at(-1).sequence) messages.push({ most: MOST })
+  return messages
 }
 
 // fold makes messages of chunks: those of an agent's step are one.
