@@ -178,6 +178,7 @@ export async function whatElseThereIs({ browser, secured }) {
   };
   const { workspace } = await daemon.get(`/workspace?sessionId=${session}`);
   const files = await section('files');
+  await until('when it was so', async () => /as of \d\d:\d\d:\d\d$/.test(await text(page, `${part('section-files')} > summary`)));
   const { items } = await daemon.get(`/sessions/${session}/files`);
   assert.deepEqual(items.map(({ path, size }) => ({ path, size })), [{ path: 'notes.md', size: 5 }]);
   for (const w of [workspace.name, workspace.providerId, workspace.status, 'notes.md5 bytes']) assert.ok(files.includes(w), `${w}: ${files}`);

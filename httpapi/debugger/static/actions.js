@@ -213,7 +213,7 @@ export function mount(element, app) {
     const head = app.head
     const [then, today] = await Promise.all([states.get(session, n), states.get(session, head)])
     const changes = diff(then.customState, today.customState).length
-    const marks = (app.timeline?.marks ?? []).filter((m) => m.kind === 'checkpoint' && m.sequence > n).length
+    const marks = (app.timeline?.marks ?? []).filter((m) => m.kind === 'checkpoint' && !m.struck && m.sequence > n).length
     const lost = messageCount(today) - messageCount(then)
     await ask({
       title: `Roll ${plain(session)} back to #${n}?`, label: `Roll back to #${n}`, danger: true,

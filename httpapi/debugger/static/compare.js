@@ -47,7 +47,7 @@ export function compareForm(element, app) {
   function fill() {
     element.hidden = app.compareTo !== null && !element.hasAttribute('data-always')
     const n = app.effectiveAt()
-    const before = (app.timeline?.marks ?? []).filter((m) => m.kind === 'checkpoint' && m.sequence < n).at(-1)?.sequence ?? 0
+    const before = (app.timeline?.marks ?? []).filter((m) => m.kind === 'checkpoint' && !m.struck && m.sequence < n).at(-1)?.sequence ?? 0
     const is = app.compareTo ? [n, app.compareTo.at, app.compareTo.session === app.session ? '' : app.compareTo.session] : [before, n, '']
     ;[from, to, session].forEach((input, i) => {
       if (!typed.has(input)) input.value = is[i]

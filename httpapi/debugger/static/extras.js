@@ -1,7 +1,7 @@
 // What else there is of a session, as it is now: its files, its memories, what it has
 // used, and who has asked for what. Each section asks when it is opened.
 
-import { h, put } from './dom.js'
+import { h, put, setText } from './dom.js'
 import { failure } from './dialog.js'
 import { moment as timeOf, money, number, plain } from './format.js'
 import { chip, place } from './conversation.js'
@@ -70,14 +70,18 @@ const sections = {
 export function extras(app) {
   const element = h('div', { class: 'extras' })
   const begin = () => put(element, app.session === null ? null : Object.entries(sections).map(([name, [title, load]]) => {
+    const asOf = h('span', { class: 'muted now-note' }, 'now')
     const body = h('div', { class: 'entries', tabindex: 0, role: 'group', 'aria-label': title })
     return h('details', { class: 'section', 'data-section': name, 'data-test': `section-${name}`, ontoggle: async (event) => {
       if (!event.target.open) return
       const { session } = app
       put(body, none('Loading…'))
+      setText(asOf, '')
       const got = await load(app, session).catch((err) => failure(err))
-      if (app.session === session) put(body, got)
-    } }, h('summary', {}, title, h('span', { class: 'muted now-note' }, 'now')), body)
+      if (app.session !== session) return
+      put(body, got)
+      setText(asOf, `as of ${timeOf(Date.now()).slice(11, 19)}`)
+    } }, h('summary', {}, title, asOf), body)
   }))
   for (const event of ['session', 'reset']) app.on(event, begin)
   begin()
