@@ -85,6 +85,17 @@ export async function rollsBack({ browser, demo }) {
   await until('the page is there again', async () => text(page, part('head')).then((t) => Number(t) >= now.headSequence));
   await until('a mark tells of it', async () => (await values(page, part('mark'), 'data-kind')).includes('rollback'));
   assert.deepEqual(comparable((await demo.state(session)).state), comparable((await demo.state(session, to)).state));
+
+  // What was taken back is not offered, nor counted again; no node has claimed the session for it.
+  await settles(page, session, now.headSequence);
+  assert.equal(await page.$eval(part('compare-from'), (e) => e.value), String(to));
+  assert.ok(!(await text(page, '#moment')).includes('claimed by'));
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${session}@${to - 1}`);
+  await settles(page, session, to - 1);
+  await until('who had claimed it', async () => (await text(page, '#moment')).includes('last claimed by'));
+  await press(page, part('rollback'));
+  await appears(page, part('confirm'));
+  assert.match(await page.$eval(part('confirm'), (e) => e.closest('dialog').textContent), /and 1 checkpoint\./);
   await close(page);
 }
 

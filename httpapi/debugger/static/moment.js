@@ -298,7 +298,7 @@ export function mount(element, app) {
 
   function provenance(root, s) {
     const from = root.forkedFrom
-    if (!from && !s.child && !root.userId && !root.tags?.length && !root.claim) return null
+    if (!from && !s.child && !root.userId && !root.tags?.length && (!root.claim || fences(root.claim))) return null
     const fact = (name, ...value) => h('div', { class: 'about' }, h('span', { class: 'muted' }, name), h('span', {}, ...value))
     return section('provenance', 'Where it comes from',
       from && fact('forked from', h('button', { type: 'button', class: 'place', 'data-test': 'forked-from', onclick: () => app.go({ session: from.sessionId, at: from.sequence }) }, `${plain(from.sessionId)} #${from.sequence}`)),
@@ -310,7 +310,7 @@ export function mount(element, app) {
       root.userId && fact('user', plain(root.userId)),
       root.tags?.length ? fact('tags', root.tags.map((t) => [chip(t, 'muted'), ' '])) : null,
       root.metadata && fact('metadata', tree(root.metadata, { open: 1 })),
-      root.claim?.node && fact('claimed by', h('code', {}, plain(root.claim.node))))
+      root.claim?.node && !fences(root.claim) && fact('last claimed by', h('code', {}, plain(root.claim.node))))
   }
 
   const rows = (list, of) => () => h('div', { class: 'entries' }, list.slice(-MOST_ROWS).reverse().map(of), list.length > MOST_ROWS ? h('p', { class: 'muted' }, `and ${number(list.length - MOST_ROWS)} before`) : null)
@@ -372,6 +372,9 @@ export function mount(element, app) {
   loading()
   want()
 }
+
+// fences: a rollback's claim only keeps others from writing; no node drives the session under it.
+const fences = (claim) => claim.node === 'rollback' && claim.runId.startsWith('rollback-')
 
 // skeleton stands where messages will be.
 const skeleton = () => h('div', { class: 'skeleton', role: 'status' }, h('p', { class: 'muted' }, 'Loading the conversation…'), ...[60, 90, 75].map((width) => h('div', { style: { width: `${width}%` } })))
