@@ -1,6 +1,6 @@
 // The list of sessions.
 import assert from 'node:assert/strict';
-import { appears, at, choose, close, open, part, press, settles, shoot, text, until, values, visible, write } from './browser.mjs';
+import { appears, at, choose, close, drawn, open, part, press, settles, shoot, text, until, values, visible, write } from './browser.mjs';
 import { agrees } from './shown.mjs';
 
 const row = (session) => part('session-row', `[data-session="${session}"]`);
@@ -92,5 +92,18 @@ export async function manySessions({ browser, demo }) {
   });
   assert.ok((await page.$$(part('session-row'))).length < 60, 'those in sight are enough');
   assert.ok(asked.size < 20, `${asked.size} requests: ${[...asked]}`);
+
+  // That a request has failed whose filter is not chosen any more says nothing of the list.
+  await page.setRequestInterception(true);
+  let late;
+  page.on('request', (r) => { if (!late && r.url().includes('status=failed')) late = r; else r.continue(); });
+  await choose(page, part('filter-status'), 'failed');
+  await until('it is asked', () => late);
+  await choose(page, part('filter-status'), '');
+  await until('they are counted again', async () => (await text(page, part('session-count'))).startsWith('120 '));
+  await late.abort('connectionrefused');
+  await drawn(page);
+  await drawn(page);
+  assert.equal(await visible(page, '.ls-away'), false);
   await close(page);
 }

@@ -38,6 +38,7 @@ export function mount(element, app) {
     try {
       got = filter.status === 'active' || filter.status === 'paused' ? await open(number) : await app.api.get('/sessions', { offset: number * PAGE, limit: PAGE, sort, ...filter })
     } catch (err) {
+      if (now !== generation) return
       if (err.status !== 501 || sort !== 'updated') throw err
       sort = 'id' // a server without read models knows no other order
       ui.sort.value = sort
@@ -79,11 +80,13 @@ export function mount(element, app) {
   async function want(number, again) {
     if (asking.has(number) || (pages.get(number) && !again)) return
     asking.add(number)
+    const now = generation
     try {
       await load(number)
     } catch (err) {
       failure = err
     }
+    if (now !== generation) return // asking is another list's
     asking.delete(number)
     draw()
   }
