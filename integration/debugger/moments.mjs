@@ -69,6 +69,29 @@ export async function byKeys({ browser, demo }) {
   await close(page);
 }
 
+/** The records before the position, and the one before it, are read without all that was before, however much other sessions wrote in between. */
+export async function acrossAGap({ browser, demo }) {
+  const say = (session, count) => demo.post(`/sessions/${session}/chunks`, Array.from({ length: count }, () => ({ type: 'custom', eventName: 'tick', data: 1, step: 0, agentId: session, agentType: 'clock', timestamp: Date.now() })));
+  const session = 'm-gap';
+  await say(session, 300);
+  const before = (await demo.summary(session)).headSequence;
+  await say('m-gap-other', 500);
+  await say(session, 1);
+  const { headSequence: head } = await demo.summary(session);
+  const page = await open(browser, `${demo.url}/`);
+  let most = 0; // records in an answer
+  page.on('response', async (r) => { if (r.url().includes(`/sessions/${session}/records`) && !r.url().includes('follow')) most = Math.max(most, (await r.text().catch(() => '')).split('\n').length - 1); });
+  await page.evaluate((hash) => { location.hash = hash; }, `#/${session}@${head}`);
+  await settles(page, session, head);
+  await until('its records', async () => (await page.$(`#records[data-at="${head}"]`)) && (await values(page, part('record-row'), 'data-sequence')).length >= 50);
+  await page.focus(part('scrubber'));
+  await page.keyboard.press('ArrowLeft');
+  await settles(page, session, before);
+  await until('their records', () => page.$(`#records[data-at="${before}"]`));
+  assert.ok(most > 0 && most <= 100, `${most} records were read at once`);
+  await close(page);
+}
+
 /** Every record can be reached with the mouse. */
 export async function byMouse({ browser, demo }) {
   const page = await open(browser, link(demo.url, incident));

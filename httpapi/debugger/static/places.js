@@ -1,9 +1,9 @@
 // Where the position can go: to the next record, step, or thing of note.
 
 import { sessionPath } from './api.js'
+import { readBack } from './backwards.js'
 
 const WINDOW = 300 // records that are asked for at once
-const FIRST_LOOK_BACK = 256 // sequences; others may have many in between
 
 // createPlaces returns {record, step, note}, each of which resolves to where the
 // position goes from n in a direction, 1 or -1.
@@ -28,13 +28,10 @@ export function createPlaces(app) {
     }
     const within = n > known.after && n - 1 <= known.to ? known.all.findLast((s) => s < n) : undefined
     if (within) return within
-    for (let back = FIRST_LOOK_BACK; ; back *= 8) {
-      const from = Math.max(0, n - 1 - back)
-      const all = n > 1 ? await read(session, { from, to: n - 1 }) : []
-      if (all.length > 0) known = { session, after: from, to: n - 1, all }
-      if (all.length > 0) return all.at(-1)
-      if (from === 0) return 0
-    }
+    const { all, after } = await readBack((part) => read(session, part), n - 1, 1, (s) => s)
+    if (all.length === 0) return 0
+    known = { session, after, to: n - 1, all }
+    return all.at(-1)
   }
 
   async function read(session, params) {

@@ -3,6 +3,7 @@
 import { h, put } from './dom.js'
 import { line, moment as timeOf, number, plain } from './format.js'
 import { strikes } from './conversation.js'
+import { readBack } from './backwards.js'
 import { actor } from './extras.js'
 import { failure } from './dialog.js'
 import { tree } from './json.js'
@@ -82,15 +83,10 @@ export function mount(element, app) {
     return found
   }
 
-  // upTo returns the last records up to n. The log is read forwards: from
-  // further and further back, until there are enough.
+  // upTo returns the last records up to n.
   async function upTo(session, n, by) {
-    for (let span = 2 * HALF; n > 0; span *= 8) {
-      const from = Math.max(0, n - span)
-      const found = await read(session, { ...by, from: from || undefined, to: n })
-      if (found.length >= HALF || from === 0) return found.slice(-HALF)
-    }
-    return []
+    const { all } = await readBack((part) => read(session, { ...by, ...part }), n, HALF, (r) => r.sequence)
+    return all.slice(-HALF)
   }
 
   // markers returns what has truncated something. They are read again when the
