@@ -61,7 +61,7 @@ var chats = []string{
 
 // fuzzQueries are of routes that take more than a session.
 var fuzzQueries = map[string]string{
-	"/sessions":               "?userId=u&agentType=done&status=completed&tag=t&parentSessionId=p&offset=0&limit=10",
+	"/sessions":               "?userId=u&agentType=done&status=completed&streamStatus=ended&tag=t&parentSessionId=p&offset=0&limit=10",
 	"/runs":                   "?sessionId=s&userId=u&agentType=done&status=completed&from=2026-01-01&to=1800000000000&offset=0&limit=10",
 	"/usage":                  "?by=day&sessionId=s&userId=u&agentType=done&from=2026-01-01T00:00:00Z&to=1800000000000",
 	"/search":                 "?q=a+%22b%22&sessionId=s&userId=u&agentType=done&offset=0&limit=10",

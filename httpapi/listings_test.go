@@ -102,8 +102,8 @@ func TestListingsAsk(t *testing.T) {
 	first := readmodel.Paging{Limit: 50}
 	for target, want := range map[string]any{
 		"/sessions": readmodel.SessionFilter{Paging: first},
-		"/sessions?userId=u&agentType=a&status=paused&tag=t&metadata=k%3Dv%3Dw&metadata=l=&from=2026-01-01&to=2026-01-02&parentSessionId=p&forkedFrom=f&sort=updated&offset=3&limit=4": readmodel.SessionFilter{
-			UserID: "u", AgentType: "a", Status: "paused", Tag: "t", Metadata: map[string]string{"k": "v=w", "l": ""},
+		"/sessions?userId=u&agentType=a&status=paused&streamStatus=ended&tag=t&metadata=k%3Dv%3Dw&metadata=l=&from=2026-01-01&to=2026-01-02&parentSessionId=p&forkedFrom=f&sort=updated&offset=3&limit=4": readmodel.SessionFilter{
+			UserID: "u", AgentType: "a", Status: "paused", StreamStatus: "ended", Tag: "t", Metadata: map[string]string{"k": "v=w", "l": ""},
 			From: january, To: january + 24*time.Hour.Milliseconds(), ParentSessionID: "p", ForkedFrom: "f", Sort: readmodel.ByUpdated, Paging: readmodel.Paging{Offset: 3, Limit: 4},
 		},
 		"/runs": readmodel.RunFilter{Paging: first},

@@ -86,7 +86,7 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 	require.Contains(t, body, `"replicas":{"wanted":3,"present":2,"missing":["n3"],"lag":7,"skewMs":5}`)
 	require.Contains(t, body, `"degraded":[{"check":"disk","problem":true,"target":"/data","found":"it is full","advice":"make room"}]`)
 	for _, target := range []string{
-		"/sessions?userId=u&agentType=writer&status=active&tag=red&metadata=a%3Db&from=2026-01-01&to=2100-01-01&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
+		"/sessions?userId=u&agentType=writer&status=active&streamStatus=active&tag=red&metadata=a%3Db&from=2026-01-01&to=2100-01-01&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
 		"/sessions/made", "/sessions/p", "/sessions/p/runs?offset=0&limit=1", "/sessions/p/checkpoints?offset=0&limit=1",
 		"/sessions/p/usage?offset=0&limit=100", "/sessions/p/state", "/sessions/p/diff", "/sessions/p/diff?from=9&to=3",
 		"/sessions/p/diff?from=0&to=0", "/sessions/made/diff", "/sessions/denied/diff", "/sessions/p/diff?only=spent", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state",

@@ -71,7 +71,7 @@ func (f foldedRows) Sessions(ctx context.Context, q readmodel.SessionFilter) (re
 		is := func(wanted, value string) bool { return wanted == "" || wanted == value }
 		if parent != q.ParentSessionID || !is(q.AgentType, s.AgentType) || !is(q.UserID, s.UserID) ||
 			s.CreatedAt < q.From || q.To != 0 && s.CreatedAt >= q.To || !hasAll(s.Metadata, q.Metadata) ||
-			!is(string(q.Status), string(s.Status)) || q.Tag != "" && !slices.Contains(s.Tags, q.Tag) {
+			!is(string(q.Status), string(s.Status)) || !is(string(q.StreamStatus), string(s.StreamStatus)) || q.Tag != "" && !slices.Contains(s.Tags, q.Tag) {
 			return
 		}
 		from := ""

@@ -99,7 +99,7 @@ var routeTable = []route{
 	{"POST", "/chat/{id}/tickets", "", auth.OpChatStream, inPath, (*Server).ticket},
 	{"GET", "/chat/{id}/snapshot", "includePartialContent", auth.OpChatStream, inPath, chats((*chat.Routes).Snapshot)},
 	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", auth.OpChatStream, inPath, chats((*chat.Routes).Messages)},
-	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId forkedFrom sort offset limit", auth.OpSessions, noSession, inspects((*inspect.Routes).Sessions)},
+	{"GET", "/sessions", "userId agentType status streamStatus tag metadata from to parentSessionId forkedFrom sort offset limit", auth.OpSessions, noSession, inspects((*inspect.Routes).Sessions)},
 	{"GET", "/sessions/{id}", "", auth.OpStatus, inPath, inspects((*inspect.Routes).Summary)},
 	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", auth.OpRecords, inPath, streams((*stream.Routes).Records)},
 	{"GET", "/sessions/{id}/stream", "fromSequence ticket", auth.OpStream, inPath, streams((*stream.Routes).StoreStream)},

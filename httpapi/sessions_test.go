@@ -73,8 +73,14 @@ func testSessionsPages(t *testing.T, a *testAPI) {
 	require.Empty(t, ids)
 	require.False(t, page.HasMore)
 	require.Contains(t, a.get("/sessions?offset=300").body, `"items":[]`)
+	for _, id := range []string{"s017", "s150"} {
+		a.append(id, factOf(id, &fact.StreamPaused{Base: factBase(id)}))
+	}
+	require.Equal(t, []string{"s017", "s150"}, a.listed("?streamStatus=paused&status=active"))
+	_, page = list("?streamStatus=active")
+	require.Equal(t, 203, page.Total)
 	for _, q := range []string{
-		"limit=0", "limit=201", "limit=-1", "limit=x", "limit=", "limit=1.5", "offset=-1", "offset=x",
+		"streamStatus=waiting", "limit=0", "limit=201", "limit=-1", "limit=x", "limit=", "limit=1.5", "offset=-1", "offset=x",
 		"offset=99999999999", "limit=1&limit=2", "offset=%zz",
 	} {
 		a.get("/sessions?"+q).failed(t, 400, api.CodeInvalidRequest)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -37,7 +38,9 @@ type SessionFilter struct {
 	UserID    string
 	AgentType string
 	Status    projector.SessionStatus
-	Tag       string
+	// StreamStatus is paused for sessions that wait for somebody; their Status is active.
+	StreamStatus eventlog.StreamStatus
+	Tag          string
 	// Metadata are entries that a session's metadata must all have, at most 16.
 	Metadata map[string]string
 	// From and To bound when sessions were created: From <= createdAt < To;
@@ -54,7 +57,7 @@ type SessionFilter struct {
 
 func (f SessionFilter) query() url.Values {
 	q := given(map[string]string{
-		"userId": f.UserID, "agentType": f.AgentType, "status": string(f.Status), "tag": f.Tag, "from": millis(f.From), "to": millis(f.To),
+		"userId": f.UserID, "agentType": f.AgentType, "status": string(f.Status), "streamStatus": string(f.StreamStatus), "tag": f.Tag, "from": millis(f.From), "to": millis(f.To),
 		"parentSessionId": f.ParentSessionID, "forkedFrom": f.ForkedFrom, "sort": string(f.Sort),
 	})
 	for name, value := range f.Metadata {

@@ -60,7 +60,9 @@ type SessionFilter struct {
 	Tenant    string // of the tree's root
 	AgentType string
 	Status    projector.SessionStatus
-	Tag       string
+	// StreamStatus is paused for sessions that wait for somebody; their Status is active.
+	StreamStatus eventlog.StreamStatus
+	Tag          string
 	// Metadata are entries that a session's metadata must have, all of them.
 	Metadata map[string]string
 	// From and To bound when sessions were created, in ms since the epoch:

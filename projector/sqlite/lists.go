@@ -15,6 +15,10 @@ func (m *Models) Sessions(ctx context.Context, f readmodel.SessionFilter) (readm
 	return listed[readmodel.Session](ctx, m, sessionListing(f), f.Visible, f.Paging)
 }
 
+// paused are the sessions whose streams are paused: most wait for somebody. They have their own
+// index, since they are few among those that are active.
+const paused = `doc ->> '$.streamStatus' = 'paused'`
+
 func sessionListing(f readmodel.SessionFilter) listing {
 	l := listing{table: "sessions", key: []string{"session"}, order: "session, root", doc: "doc"}
 	if f.Sort == readmodel.ByUpdated {
@@ -23,6 +27,15 @@ func sessionListing(f readmodel.SessionFilter) listing {
 	unindexed := ""
 	if f.Tenant != "" && f.ParentSessionID == "" && f.UserID == "" || f.ForkedFrom != "" {
 		unindexed = "+" // use the tenant's index, or the forks': another one would scan the sessions of all tenants
+	}
+	switch {
+	case f.StreamStatus != eventlog.StreamWaiting:
+		l.where.equal("doc ->> '$.streamStatus'", string(f.StreamStatus))
+	case f.Tenant+f.ForkedFrom+f.ParentSessionID+f.UserID != "":
+		l.where.and("+" + paused) // theirs are fewer, and another tenant's are not read
+	default:
+		l.where.and(paused)
+		unindexed = "+" // the others are many more
 	}
 	l.where.and(unindexed+"parent = ?", f.ParentSessionID)
 	l.where.and("NOT (root GLOB ?)", eventlog.DurableLogID("*")) // those count for tenants and expire, and are no sessions

@@ -5,7 +5,7 @@ import "github.com/helixd/helixd/projector"
 // schemaVersion is the version of the tables, of the rows that Derive returns and of the
 // words that package words returns; raise it if one of them changes. A file of another
 // version is built again.
-const schemaVersion = 12
+const schemaVersion = 13
 
 // version is stored in the file.
 const version = schemaVersion*1000 + projector.Version
@@ -33,6 +33,7 @@ CREATE INDEX sessions_status ON sessions (status, parent, session, root);
 CREATE INDEX sessions_forked ON sessions (forked, session, root) WHERE forked <> '';
 CREATE INDEX sessions_expires ON sessions (expires, root) WHERE expires IS NOT NULL;
 CREATE INDEX sessions_waiting ON sessions (doc ->> '$.currentRun.status') WHERE ` + waiting + `;
+CREATE INDEX sessions_paused ON sessions (doc ->> '$.streamStatus') WHERE ` + paused + `;
 CREATE TABLE tags (tag TEXT NOT NULL, root TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (tag, root, session)) WITHOUT ROWID;
 CREATE INDEX tags_root ON tags (root);
 CREATE TABLE metadata (

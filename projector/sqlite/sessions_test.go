@@ -26,6 +26,9 @@ func TestSessionsByFilter(t *testing.T) {
 			Metadata: map[string]string{"n": fmt.Sprint(i), "half": []string{"low", "high"}[i/5]}, Base: factAt(id, int64(i)),
 		}))
 	}
+	for _, id := range []string{"s2", "s7"} {
+		w.append(id, factOf(id, "", &fact.StreamPaused{Base: factAt(id, 20)}))
+	}
 	w.open()
 	for _, tc := range []struct {
 		name   string
@@ -58,6 +61,8 @@ func TestSessionsByFilter(t *testing.T) {
 			readmodel.SessionFilter{AgentType: "red", Visible: func(root string) bool { return root > "s5" }},
 			[]string{"s6", "s8"}, 2,
 		},
+		{"stream status", readmodel.SessionFilter{StreamStatus: eventlog.StreamWaiting}, []string{"s2", "s7"}, 2},
+		{"status and stream status", readmodel.SessionFilter{Status: projector.SessionActive, StreamStatus: eventlog.StreamActive, AgentType: "red"}, []string{"s0", "s4", "s6", "s8"}, 4},
 	} {
 		require.Equal(t, tc.want, w.ids(tc.filter), tc.name)
 		page := w.sessions(tc.filter)

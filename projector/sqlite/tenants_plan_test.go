@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -19,6 +20,7 @@ func TestATenantsListingsReadItsOwnRows(t *testing.T) {
 	for name, l := range map[string]listing{
 		"sessions": sessionListing(readmodel.SessionFilter{Tenant: "red"}),
 		"updated":  sessionListing(readmodel.SessionFilter{Tenant: "red", Sort: readmodel.ByUpdated}),
+		"paused":   sessionListing(readmodel.SessionFilter{Tenant: "red", Status: "active", StreamStatus: eventlog.StreamWaiting, Sort: readmodel.ByUpdated}),
 		"status":   sessionListing(readmodel.SessionFilter{Tenant: "red", AgentType: "a", Status: "completed", From: 1}),
 		"runs":     runListing(readmodel.RunFilter{Tenant: "red"}),
 	} {
@@ -43,6 +45,25 @@ func TestAListingOfForksReadsThemOnly(t *testing.T) {
 		require.NotContains(t, plan, "SCAN")
 		require.NotContains(t, plan, "TEMP B-TREE", "they are in order")
 	}
+}
+
+// Sessions that wait for somebody are found without a look at others.
+func TestAListingOfPausedSessionsReadsThemOnly(t *testing.T) {
+	f, err := openFile(filepath.Join(t.TempDir(), "rows.db"))
+	require.NoError(t, err)
+	defer f.close()
+	for _, filter := range []readmodel.SessionFilter{{}, {Status: "active", AgentType: "a", Sort: readmodel.ByUpdated}} {
+		filter.StreamStatus = eventlog.StreamWaiting
+		l := sessionListing(filter)
+		for _, text := range []string{"SELECT count(*) FROM sessions" + l.where.String(), "SELECT " + l.doc + " FROM sessions" + l.where.String() + " ORDER BY " + l.order + " LIMIT 50"} {
+			plan := planOf(t, f, text, l.where.args)
+			require.Contains(t, plan, "INDEX sessions_paused (<expr>=?)")
+			require.NotContains(t, plan, "SCAN")
+		}
+	}
+	l := sessionListing(readmodel.SessionFilter{StreamStatus: eventlog.StreamWaiting, Tenant: "red", UserID: "u"})
+	plan := planOf(t, f, "SELECT count(*) FROM sessions"+l.where.String(), l.where.args)
+	require.NotContains(t, plan, "sessions_paused", "it has other tenants' sessions")
 }
 
 // planOf returns the steps in which a query is answered.

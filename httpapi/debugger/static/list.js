@@ -36,7 +36,7 @@ export function mount(element, app) {
     const now = generation
     let got
     try {
-      got = filter.status === 'active' || filter.status === 'paused' ? await open(number) : await app.api.get('/sessions', { offset: number * PAGE, limit: PAGE, sort, ...filter })
+      got = await app.api.get('/sessions', { offset: number * PAGE, limit: PAGE, sort, ...wanted() })
     } catch (err) {
       if (now !== generation) return
       if (err.status !== 501 || sort !== 'updated') throw err
@@ -52,19 +52,8 @@ export function mount(element, app) {
     agents(got.items)
   }
 
-  // open returns a page of the sessions that are active, or of those that are paused: the
-  // route knows most of the latter as active.
-  async function open(number) {
-    const all = []
-    for (const status of ['active', 'paused']) {
-      for (let offset = 0; offset < MOST_IDS; offset += 200) {
-        const got = await app.api.get('/sessions', { offset, limit: 200, sort, ...filter, status })
-        all.push(...got.items.filter((s) => statusOf(s) === filter.status))
-        if (!got.hasMore) break
-      }
-    }
-    return { total: all.length, items: all.slice(number * PAGE, (number + 1) * PAGE) }
-  }
+  // wanted is the filter as the route has it: a session that waits is active there, and its stream paused.
+  const wanted = () => (filter.status === 'active' || filter.status === 'paused' ? { ...filter, status: 'active', streamStatus: filter.status } : filter)
 
   // held: rows stay where they are while the pointer is on one.
   const held = () => ui.scroll.matches(':hover') && matchMedia('(hover: hover)').matches || ui.scroll.contains(document.activeElement)
@@ -171,7 +160,7 @@ export function mount(element, app) {
     } catch { /* there is none */ }
     try {
       for (let offset = 0; offset < MOST_IDS; offset += 200) {
-        const got = await app.api.get('/sessions', { offset, limit: 200, ...filter, status: filter.status === 'paused' ? 'active' : filter.status })
+        const got = await app.api.get('/sessions', { offset, limit: 200, ...wanted() })
         for (const s of got.items) if ((!filter.status || statusOf(s) === filter.status) && s.sessionId.toLowerCase().includes(text.toLowerCase())) all.set(s.sessionId, s)
         if (!got.hasMore) break
       }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
@@ -16,6 +17,9 @@ import (
 var (
 	sessionStatuses = []projector.SessionStatus{
 		projector.SessionActive, projector.SessionPaused, projector.SessionInterrupted, projector.SessionCompleted, projector.SessionFailed,
+	}
+	streamStatuses = []eventlog.StreamStatus{
+		eventlog.StreamActive, eventlog.StreamWaiting, eventlog.StreamCompleted, eventlog.StreamTerminated,
 	}
 	runStatuses = []fact.RunStatus{
 		fact.RunRunning, fact.RunCompleted, fact.RunFailed, fact.RunStopped,

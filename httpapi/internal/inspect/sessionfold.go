@@ -117,7 +117,7 @@ func (s *Routes) listChildren(r *web.Request, f readmodel.SessionFilter, add fun
 
 // filtered reports whether a filter leaves out root sessions.
 func filtered(f readmodel.SessionFilter) bool {
-	return f.UserID+f.Tenant+f.AgentType+string(f.Status)+f.Tag+f.ForkedFrom != "" || len(f.Metadata) > 0 || f.From != 0 || f.To != 0
+	return f.UserID+f.Tenant+f.AgentType+string(f.Status)+string(f.StreamStatus)+f.Tag+f.ForkedFrom != "" || len(f.Metadata) > 0 || f.From != 0 || f.To != 0
 }
 
 // fits reports whether a session passes a filter, other than by its parent.
@@ -131,7 +131,7 @@ func fits(item api.Summary, f readmodel.SessionFilter) bool {
 	if item.CreatedAt < f.From || f.To != 0 && item.CreatedAt >= f.To {
 		return false
 	}
-	return is(f.AgentType, item.AgentType) && is(string(f.Status), string(item.Status)) && is(f.UserID, item.UserID) &&
+	return is(f.AgentType, item.AgentType) && is(string(f.Status), string(item.Status)) && is(string(f.StreamStatus), string(item.StreamStatus)) && is(f.UserID, item.UserID) &&
 		is(f.ForkedFrom, item.ForkedFrom) && (f.Tag == "" || slices.Contains(item.Tags, f.Tag))
 }
 

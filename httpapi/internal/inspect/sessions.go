@@ -81,6 +81,7 @@ func sessionFilter(r *web.Request) (readmodel.SessionFilter, error) {
 	}
 	f.From, f.To = q.Period()
 	f.Status = web.OneOf(q, "status", sessionStatuses)
+	f.StreamStatus = web.OneOf(q, "streamStatus", streamStatuses)
 	f.Sort = web.OneOf(q, "sort", readmodel.SessionSorts())
 	f.ParentSessionID, f.ForkedFrom = q.SessionID("parentSessionId"), q.SessionID("forkedFrom")
 	return f, *q.Err
