@@ -139,11 +139,12 @@ func (c *Core) Do(ctx context.Context, session, agentType string, hooks *agentlo
 }
 
 // AppendWork is Update for records that give a tree work: the tree is put on the work list
-// before the first append, if it is needed there.
+// before the first append, if it is needed there, and again if a node claims it before the
+// records are appended: that node takes the ticket off the list when it has no more work.
 func (c *Core) AppendWork(
 	ctx context.Context, session, agentType string, needed func(*projector.Tree) bool, propose func(*projector.Tree) ([]record.Draft, error),
 ) (t *projector.Tree, ticket uint64, err error) {
-	done := func() {}
+	done, claim := func() {}, uint64(0) // the last one when the ticket was given
 	defer func() { done() }()
 	charged := admission.Admission{Quota: c.Quota}
 	// An append whose outcome is unknown counts as none, until the read models see it.
@@ -156,12 +157,18 @@ func (c *Core) AppendWork(
 		if err := charged.Admit(ctx, session, t, facts); err != nil {
 			return nil, err
 		}
-		if ticket != 0 || !needed(t) {
+		now := uint64(0)
+		if t != nil && t.Claim != nil {
+			now = t.Claim.Sequence
+		}
+		if ticket != 0 && claim == now || !needed(t) {
 			return facts, nil
 		}
 		if t != nil && t.AgentType != "" {
 			agentType = t.AgentType
 		}
+		defer done() // of the ticket before
+		claim = now
 		ticket, done, err = c.Node.Announce(ctx, agentType, session)
 		return facts, err
 	})
