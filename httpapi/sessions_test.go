@@ -77,6 +77,7 @@ func testSessionsPages(t *testing.T, a *testAPI) {
 		a.append(id, factOf(id, &fact.StreamPaused{Base: factBase(id)}))
 	}
 	require.Equal(t, []string{"s017", "s150"}, a.listed("?streamStatus=paused&status=active"))
+	require.Equal(t, []string{"s017", "s150"}, a.listed("?status=paused"))
 	_, page = list("?streamStatus=active")
 	require.Equal(t, 203, page.Total)
 	for _, q := range []string{

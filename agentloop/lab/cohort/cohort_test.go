@@ -208,6 +208,17 @@ func TestFiltersAndSampling(t *testing.T) {
 	require.Equal(t, 20, count(cohort.Filter{Until: time.Now().Add(time.Hour)}))
 	require.Equal(t, 0, count(cohort.Filter{Tokens: 1 << 40}))
 
+	base, head := fact.Base{SessionID: "paused", Timestamp: 1}, uint64(0)
+	for _, f := range []fact.Fact{&fact.SessionCreated{AgentType: "clerk", Base: base}, &fact.StreamPaused{Base: base}} {
+		e, err := eventlog.NewFact("paused", f, eventlog.Labels{})
+		require.NoError(t, err)
+		head, err = d.log.Append(t.Context(), "paused", head, []eventlog.Entry{e})
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"paused"}, ids(d.cohort(t, cohort.Options{Filter: cohort.Filter{Status: projector.SessionPaused}})))
+	_, err := d.log.Erase(t.Context(), "paused")
+	require.NoError(t, err)
+
 	sampled := d.cohort(t, cohort.Options{Limit: 5, Seed: 1})
 	require.Equal(t, 20, sampled.Header.Found)
 	require.Len(t, sampled.Sessions, 5)

@@ -33,7 +33,7 @@ type Filter struct {
 func (f Filter) takes(l *look) bool {
 	created := time.UnixMilli(l.tree.CreatedAt)
 	return (f.Agent == "" || l.tree.AgentType == f.Agent) &&
-		(f.Status == "" || l.tree.Status == f.Status) &&
+		(f.Status == "" || l.tree.Status == f.Status || f.Status == projector.SessionPaused && l.tree.Status == projector.SessionActive && l.tree.Waits()) &&
 		(f.Tag == "" || slices.Contains(l.tree.Tags, f.Tag)) &&
 		(f.User == "" || l.tree.UserID == f.User) &&
 		(f.Tool == "" || l.tools[f.Tool]) &&

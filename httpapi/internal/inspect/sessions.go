@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -82,6 +83,9 @@ func sessionFilter(r *web.Request) (readmodel.SessionFilter, error) {
 	f.From, f.To = q.Period()
 	f.Status = web.OneOf(q, "status", sessionStatuses)
 	f.StreamStatus = web.OneOf(q, "streamStatus", streamStatuses)
+	if f.Status == projector.SessionPaused && f.StreamStatus == "" { // as GET /status calls it; no fold has that status
+		f.Status, f.StreamStatus = projector.SessionActive, eventlog.StreamWaiting
+	}
 	f.Sort = web.OneOf(q, "sort", readmodel.SessionSorts())
 	f.ParentSessionID, f.ForkedFrom = q.SessionID("parentSessionId"), q.SessionID("forkedFrom")
 	return f, *q.Err
