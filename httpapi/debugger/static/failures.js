@@ -33,9 +33,10 @@ export function causeOf(app, agent, { toolCallId, sequence }) {
 
 // failureOf says what a mark is of: a run, or what it needed and may have had at another try.
 function failureOf({ kind, label }, ofRun) {
-  const [, workspace] = /^workspace (.*)$/s.exec(label) ?? []
+  const facts = kind === 'error' ? label : '' // the label of an abort is a person's reason
+  const [, workspace] = /^workspace (.*)$/s.exec(facts) ?? []
   if (workspace) return { what: 'workspace failed', why: workspace }
-  const [, attempt] = /^attempt \d+: (.*)$/s.exec(label) ?? []
+  const [, attempt] = /^attempt \d+: (.*)$/s.exec(facts) ?? []
   const [, code, why] = /^([a-z_]+): (.*)$/s.exec(attempt ?? label) ?? [null, kind, attempt ?? label]
   return { what: attempt ? 'model call failed' : ofRun, why, code }
 }

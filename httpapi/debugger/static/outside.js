@@ -19,12 +19,12 @@ export async function outsideOf(app, session, n, root) {
     const found = []
     await app.api.ndjson(sessionPath(session, 'records'), { kind: 'chunk', dead: 1, from: known.to || undefined, to: n, limit: MOST - known.chunks.length }, (r) => found.push(r))
     if (n > known.to) { // another request may have been quicker
+      known.chunks.push(...found.filter((r) => r.sequence > known.to))
       known.to = n
-      known.chunks.push(...found)
     }
   }
   const messages = fold(known.chunks.filter((r) => r.sequence <= n && !strikes(root.dead ?? [], r)))
-  if (known.chunks.length === MOST && n > known.chunks.at(-1).sequence) messages.push({ most: MOST })
+  if (known.chunks.length >= MOST && n > known.chunks.at(-1).sequence) messages.push({ most: MOST })
   return messages
 }
 
