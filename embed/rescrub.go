@@ -27,10 +27,10 @@ type scrubs struct {
 func (s *Server) remember(what scrubbed) {
 	s.done.mu.Lock()
 	defer s.done.mu.Unlock()
-	if !slices.Contains(s.done.all, what) { // an erasure repeats its scrubs
-		s.done.all = append(s.done.all, what)
-		s.done.all = s.done.all[max(0, len(s.done.all)-mostScrubs):]
-	}
+	// An erasure repeats its scrubs. A new slice: Rescrub reads the old one.
+	all := slices.DeleteFunc(slices.Clone(s.done.all), func(d scrubbed) bool { return d == what })
+	all = append(all, what)
+	s.done.all = all[max(0, len(all)-mostScrubs):]
 	if s.done.first == nil {
 		s.done.first = map[string]uint64{}
 	}

@@ -47,11 +47,10 @@ func (s *sealer) seal(ctx context.Context, round []*sealing) {
 	}
 }
 
-// countFailure counts a session that can't be sealed, once until it can. That another
-// node has sealed or erased it meanwhile is no failure.
+// countFailure counts a session of which something is damaged, so that it can't be sealed,
+// once until it can. Whatever else fails is tried again soon, as after an election.
 func (s *sealer) countFailure(w *sealing) {
-	_, conflict := errors.AsType[*eventlog.ConflictError](w.err)
-	failed := w.err != nil && !conflict && !errors.Is(w.err, eventlog.ErrSessionNotFound)
+	failed := errors.Is(w.err, wire.ErrDamaged) || errors.Is(w.err, eventlog.ErrIncomplete)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tails[w.session]

@@ -62,7 +62,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		}),
 		unsealed: r.NewCounter(prometheus.CounterOpts{
 			Name: "helixd_seal_failures_total",
-			Help: "Sessions whose records this node could not pack into segments, such as after a damaged one, each counted once until it can. The log keeps the records.",
+			Help: "Sessions whose records this node could not pack into segments, since a record or a segment is damaged, each counted once until it can. The log keeps the records.",
 		}),
 		hubSessions: r.NewGauge(prometheus.GaugeOpts{
 			Name: "helixd_hub_sessions", Help: "Sessions to whose live records this node subscribes: one subscription for all who follow one.",
