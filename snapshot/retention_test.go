@@ -287,18 +287,21 @@ func TestRetentionSkipsYoungSessions(t *testing.T) {
 		require.NoError(t, err)
 		return nc.Stats().OutMsgs - before
 	}
-	young, old := snapshot.Retention{Drop: true, DropOlderThan: time.Hour}, snapshot.Retention{Drop: true}
+	young := func() uint64 { // the least of three: the log itself asks now and then
+		r := snapshot.Retention{Drop: true, DropOlderThan: time.Hour}
+		return min(asked(r), asked(r), asked(r))
+	}
 	seal("first", 2)
-	few := asked(young)
+	few := young()
 	for i := range 50 {
 		seal(fmt.Sprint("young", i), 2)
 	}
-	require.Equal(t, few, asked(young))
+	require.Equal(t, few, young())
 	for i := range 50 {
 		seal(fmt.Sprint("single", i), 1)
 	}
-	require.Less(t, asked(old), 51*uint64(20), "whose only segment is old has nothing to drop either")
-	require.Equal(t, few, asked(young))
+	require.Less(t, asked(snapshot.Retention{Drop: true}), 51*uint64(20), "whose only segment is old has nothing to drop either")
+	require.Equal(t, few, young())
 }
 
 // TestMemoriesAreNoHistory: memories are never dropped, however old they are and however
