@@ -178,7 +178,7 @@ func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session stri
 	} else if !saved {
 		s.save(ctx, session, JSON, t, last)
 		if saved, err = s.savedAt(ctx, session, last); err != nil || !saved {
-			return err // too large to be saved: its records stay
+			return err // it can't be saved, such as one that is too large: its records stay
 		}
 	}
 	floor, err := archive.Trim(ctx, session, n-1)
@@ -188,13 +188,14 @@ func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session stri
 	return err
 }
 
-// savedAt reports whether this version's state at a record is saved in JSON. If so it is
-// not saved once more: if another pass has dropped the records meanwhile, nothing else has
-// the state.
+// savedAt reports whether this version's state at a record is saved in JSON, and can be
+// read. If so it is not saved once more: if another pass has dropped the records meanwhile,
+// nothing else has the state.
 func (s *Store) savedAt(ctx context.Context, session string, last eventlog.Record) (bool, error) {
 	saved, err := s.opts.Folds.Nearest(ctx, session, last.Sequence, JSON)
-	if err != nil || saved == nil {
+	if err != nil || saved == nil || saved.Sequence != last.Sequence || saved.Version != projector.Version || saved.Digest != digest(last) {
 		return false, err
 	}
-	return saved.Sequence == last.Sequence && saved.Version == projector.Version && saved.Digest == digest(last), nil
+	_, err = saved.tree()
+	return err == nil, nil
 }

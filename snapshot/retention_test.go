@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,12 +158,25 @@ func TestATrimmedSessionOutlivesAnUpgrade(t *testing.T) {
 
 	_, err = snapshot.New(log, &snapshot.StoreOptions{Folds: broken{}}).Head(t.Context(), "s")
 	require.ErrorIs(t, err, errGone, "the state is not lost")
+	tree, err = snapshot.New(log, &snapshot.StoreOptions{Folds: unreadPacked{folds}}).Head(t.Context(), "s")
+	require.NoError(t, err, "a fold in JSON has it")
+	require.Equal(t, want, marshal(t, tree))
 
 	counted.read = 0
 	tree, err = store.Head(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, want, marshal(t, tree))
 	require.Equal(t, 1, counted.read)
+}
+
+// unreadPacked is a store of folds whose packed ones can't be read.
+type unreadPacked struct{ *foldsjs.Folds }
+
+func (f unreadPacked) Nearest(ctx context.Context, session string, n uint64, forms ...snapshot.Form) (*snapshot.Saved, error) {
+	if slices.Contains(forms, snapshot.Packed) {
+		return nil, errGone
+	}
+	return f.Folds.Nearest(ctx, session, n, forms...)
 }
 
 // noSave is a store of folds in which each saving of one in JSON breaks off: it removes
@@ -430,4 +444,32 @@ func TestMemoriesDoNotCountForTheAgeOfHistory(t *testing.T) {
 		require.GreaterOrEqual(t, len(log.segments[fmt.Sprint("s", i)]), days-4)
 	}
 	require.Len(t, log.segments[memories], 3)
+}
+
+// noParts is a store of folds that has lost parts of those in JSON.
+type noParts struct{ *foldsmemory.Folds }
+
+func (f noParts) Nearest(ctx context.Context, session string, n uint64, forms ...snapshot.Form) (*snapshot.Saved, error) {
+	s, err := f.Folds.Nearest(ctx, session, n, forms...)
+	if s == nil || s.Form != snapshot.JSON {
+		return s, err
+	}
+	without := *s
+	without.State = nil
+	return &without, err
+}
+
+// TestRetentionNeedsAReadableState: records whose state can't be read from the saved fold stay.
+func TestRetentionNeedsAReadableState(t *testing.T) {
+	log := &aged{Log: memory.New(), segments: map[string][]eventlog.Record{}}
+	for range 3 {
+		log.append(t, "s", 1, &fact.UserMessage{Content: "hello", Base: fact.Base{SessionID: "s", Timestamp: 1}})
+	}
+	saved := new(foldsmemory.Folds)
+	done, err := snapshot.New(log, &snapshot.StoreOptions{Folds: noParts{saved}}).Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	require.Empty(t, done.Dropped)
+	done, err = snapshot.New(log, &snapshot.StoreOptions{Folds: saved}).Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	require.Contains(t, done.Dropped, "s")
 }

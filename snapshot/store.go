@@ -167,25 +167,25 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 		}
 		s.forgetMemory(session)
 	}
-	var ferr error // of the saved folds
+	var unread error
 	if s.opts.Folds != nil {
 		f, err := s.continued(ctx, session, to, packed, JSON)
 		if f != nil || err != nil && !errors.Is(err, errUnread) {
 			return f, err
 		}
-		ferr = err
+		unread = err
 	}
 	f, err := s.run(ctx, session, start{state: new(projector.Tree), lineage: new(lineage)}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
 		// The earlier records are gone: only a saved fold has their state, of whatever
 		// version. What follows from it is kept and saved as any other state, since this
 		// version will never have a better one.
-		var again *folding
-		if ferr == nil {
-			again, ferr = s.continued(ctx, session, to, JSON)
+		again, jerr := s.continued(ctx, session, to, JSON)
+		if again != nil || jerr != nil {
+			return again, jerr
 		}
-		if again != nil || ferr != nil {
-			return again, ferr
+		if unread != nil { // a packed fold may have the state
+			return nil, unread
 		}
 	}
 	return f, err
