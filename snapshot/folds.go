@@ -17,12 +17,13 @@ import (
 type Folds interface {
 	// Nearest returns the session's saved fold with the largest sequence <= n that has
 	// one of the forms; of several, in the first of the forms. Without one it returns
-	// nil. If parts of the fold are missing, its State is empty.
+	// nil. If the fold or parts of it are lost, its State is empty, which is no error.
 	Nearest(ctx context.Context, session string, n uint64, forms ...Form) (*Saved, error)
 	// Save stores a fold and returns how many bytes that took. It replaces a fold of the same
 	// form and sequence; one of the same version and digest stays as it is, since it may
-	// be all that is left of its records. A fold that is too large is not stored, which is
-	// no error.
+	// be all that is left of its records. If another node stores another fold there at the
+	// same time, that one stays, and Save fails. A fold that is too large is not stored,
+	// which is no error.
 	Save(ctx context.Context, session string, s Saved) (int, error)
 	// Sequences returns the sequences of the session's saved folds that have one of the
 	// forms, rising and without repetition.

@@ -168,6 +168,17 @@ func TestASavedFoldStays(t *testing.T) {
 	}
 }
 
+// TestAFoldWithoutAPart: a saved fold of which something is lost has no state, which is no
+// failure: older ones may have what is needed.
+func TestAFoldWithoutAPart(t *testing.T) {
+	d := onDisk(t)
+	saveFold(t, d.folds, snapshot.Saved{Sequence: 20, Version: 2, Digest: "d", State: []byte(`"` + strings.Repeat("a", 1_200_000) + `"`)})
+	d.lose(t, "helix.snap.0.s.20.1")
+	got, err := d.folds.Nearest(t.Context(), "s", 30, snapshot.JSON)
+	require.NoError(t, err)
+	require.Equal(t, &snapshot.Saved{Sequence: 20, Version: 2, Digest: "d"}, got)
+}
+
 // TestALongSessionsStatesAreNear: once a long session has been read, any state of it is
 // computed from a few hundred records, also in a process that has not read it. The saved
 // folds take less space than the records.

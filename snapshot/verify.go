@@ -107,7 +107,7 @@ func (v *verification) check(n uint64, r eventlog.Record) error {
 
 func (v *verification) compare(saved *Saved, r eventlog.Record) error {
 	n := saved.Sequence
-	if saved.Version != projector.Version {
+	if saved.Version != projector.Version && len(saved.State) > 0 {
 		v.tell(integrity.FoundFoldUnverified, n, "the saved fold is of version %d, this is version %d", saved.Version, projector.Version)
 		return nil
 	}

@@ -17,6 +17,7 @@ package jetstream
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/snapshot"
@@ -223,28 +225,87 @@ func (f *Folds) Nearest(ctx context.Context, session string, n uint64, forms ...
 	return saved, err
 }
 
-// whole returns a message with its parts.
+// whole returns a message with its parts. If one of them is missing, the body is empty.
 func (f *Folds) whole(ctx context.Context, stream natsjs.Stream, subject string) (nats.Header, []byte, error) {
 	m, err := f.last(ctx, stream, subject)
 	if err != nil {
-		return nil, nil, fmt.Errorf("saved folds: %w", err)
+		return nil, nil, err
+	}
+	if m == nil { // removed since the leader has listed it, or damaged
+		return nil, nil, nil
 	}
 	body := m.Data
 	parts, _ := strconv.Atoi(m.Header.Get(headerParts))
 	for i := range parts {
-		part, err := f.last(ctx, stream, subject+"."+strconv.Itoa(i))
+		part, err := f.last(ctx, stream, partSubject(subject, i))
 		if err != nil {
-			return nil, nil, fmt.Errorf("saved folds: part %d: %w", i, err)
+			return nil, nil, err
+		}
+		if part == nil {
+			return m.Header, nil, nil
 		}
 		body = append(body, part.Data...)
 	}
 	return m.Header, body, nil
 }
 
+func partSubject(subject string, i int) string { return subject + "." + strconv.Itoa(i) }
+
+// last returns a subject's last message, or nil. Any replica may answer, whose answers cost
+// less; the leader is asked for what one does not have.
 func (f *Folds) last(ctx context.Context, stream natsjs.Stream, subject string) (*natsjs.RawStreamMsg, error) {
+	try, cancel := context.WithTimeout(ctx, f.try)
+	defer cancel()
+	m, err := stream.GetLastMsgForSubject(try, subject)
+	if errors.Is(err, natsjs.ErrMsgNotFound) {
+		return f.ofLeader(ctx, stream, subject)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("saved folds: %s: %w", subject, err)
+	}
+	return m, nil
+}
+
+// ofLeader returns a subject's last message as the stream's leader has it, or nil. Only its
+// Sequence, Header and Data are set. natsjs asks any replica if the stream allows that.
+func (f *Folds) ofLeader(ctx context.Context, stream natsjs.Stream, subject string) (*natsjs.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.try)
 	defer cancel()
-	return stream.GetLastMsgForSubject(ctx, subject)
+	req, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*natsjs.RawStreamMsg, error) {
+		return nil, fmt.Errorf("saved folds: %s: %w", subject, err)
+	}
+	reply, err := f.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream.CachedInfo().Config.Name, req)
+	if err != nil {
+		return fail(err)
+	}
+	var answer struct {
+		Error   *natsjs.APIError `json:"error"`
+		Message struct {
+			Sequence uint64 `json:"seq"`
+			Header   []byte `json:"hdrs"`
+			Data     []byte `json:"data"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return fail(err)
+	}
+	if e := answer.Error; e != nil {
+		if e.ErrorCode == natsjs.JSErrCodeMessageNotFound {
+			return nil, nil
+		}
+		return fail(e)
+	}
+	m := &natsjs.RawStreamMsg{Sequence: answer.Message.Sequence, Data: answer.Message.Data}
+	if len(answer.Message.Header) > 0 {
+		if m.Header, err = nats.DecodeHeadersMsg(answer.Message.Header); err != nil {
+			return fail(err)
+		}
+	}
+	return m, nil
 }
 
 // Save implements snapshot.Folds.
@@ -263,8 +324,9 @@ func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) (int
 }
 
 // put stores a body for whole to read, unless the same fold is stored, and returns how many
-// bytes that took. Another node may be storing the fold, or have just done so and dropped
-// its records: nothing that it has stored is removed.
+// bytes that took. It replaces a fold of another version or digest that is there when it
+// begins. Another node may store a fold meanwhile and drop its records: that one stays, and
+// put fails unless it is the same.
 func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s snapshot.Saved, body []byte) (int, error) {
 	m := nats.NewMsg(subject)
 	m.Header.Set(headerVersion, strconv.Itoa(s.Version))
@@ -273,13 +335,31 @@ func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s
 	same := func(old *natsjs.RawStreamMsg) bool {
 		return old.Header.Get(headerVersion) == m.Header.Get(headerVersion) && old.Header.Get(headerDigest) == s.Digest
 	}
-	if there, err := f.makeRoom(ctx, stream, subject, same); there || err != nil {
+	old, err := f.ofLeader(ctx, stream, subject)
+	if err != nil || old != nil && same(old) {
 		return 0, err
+	}
+	if old != nil {
+		if err := f.remove(ctx, stream, subject, old.Sequence); err != nil {
+			return 0, err
+		}
+	}
+	// finished reports whether another node has stored this fold meanwhile. If it has stored
+	// another one, that is an error.
+	finished := func() (bool, error) {
+		now, err := f.ofLeader(ctx, stream, subject)
+		if now == nil || err != nil {
+			return false, err
+		}
+		if !same(now) {
+			return false, fmt.Errorf("saved folds: another node has stored another fold on %s", subject)
+		}
+		return true, nil
 	}
 	if len(body) > partBytes {
 		n := 0
 		for part := range slices.Chunk(body, partBytes) {
-			if err := f.putPart(ctx, stream, subject+"."+strconv.Itoa(n), part); err != nil {
+			if done, err := f.putPart(ctx, stream, partSubject(subject, n), part, finished); done || err != nil {
 				return 0, err
 			}
 			n++
@@ -287,42 +367,60 @@ func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s
 		m.Header.Set(headerParts, strconv.Itoa(n))
 		m.Data = nil
 	}
-	_, err := f.once(ctx, m)
-	return len(body), err
+	for range putTries {
+		if stored, err := f.once(ctx, m); stored || err != nil {
+			return len(body), err
+		}
+		if done, err := finished(); done || err != nil {
+			return 0, err
+		}
+		if err := eventlog.Sleep(ctx, putPause); err != nil {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("saved folds: another node is storing %s: %w", subject, nats.ErrTimeout)
 }
 
-// partTries is how often a part is looked for that another node seems to be storing.
-const partTries = 10
+const (
+	// putTries is how often a message is looked for that another node seems to be storing,
+	// and putPause how long it then has.
+	putTries = 10
+	putPause = 50 * time.Millisecond
+)
 
 // putPart stores a part, unless an unfinished save has left the same one. It replaces any
-// other.
-func (f *Folds) putPart(ctx context.Context, stream natsjs.Stream, subject string, part []byte) error {
-	for range partTries {
-		there, err := f.makeRoom(ctx, stream, subject, func(old *natsjs.RawStreamMsg) bool { return bytes.Equal(old.Data, part) })
-		if there || err != nil {
-			return err
+// other, except if another node has finished a fold: then it returns finished's result.
+//
+// The look at the fold and the removal are two requests. If the other node finishes its
+// fold between the two, the fold loses that part. Retention reads a fold that it has saved
+// before it drops the records, and so keeps them, unless the removal comes even later.
+func (f *Folds) putPart(ctx context.Context, stream natsjs.Stream, subject string, part []byte, finished func() (bool, error)) (done bool, err error) {
+	for range putTries {
+		old, err := f.ofLeader(ctx, stream, subject)
+		if err != nil {
+			return false, err
+		}
+		if old != nil {
+			if bytes.Equal(old.Data, part) {
+				return false, nil
+			}
+			if done, err := finished(); done || err != nil {
+				return done, err
+			}
+			// A message that another one replaces would leave its bytes in the file,
+			// where an erasure does not find them.
+			if err := f.remove(ctx, stream, subject, old.Sequence); err != nil {
+				return false, err
+			}
 		}
 		if stored, err := f.once(ctx, &nats.Msg{Subject: subject, Data: part}); stored || err != nil {
-			return err
+			return false, err
+		}
+		if err := eventlog.Sleep(ctx, putPause); err != nil {
+			return false, err
 		}
 	}
-	return fmt.Errorf("saved folds: another node is storing %s", subject)
-}
-
-// makeRoom reports whether the subject's message is the same as the one that shall be
-// stored. It overwrites any other, and no message that comes after that: a message that
-// another one replaces would leave its bytes in the file, where an erasure does not find them.
-func (f *Folds) makeRoom(ctx context.Context, stream natsjs.Stream, subject string, same func(*natsjs.RawStreamMsg) bool) (there bool, err error) {
-	old, err := f.last(ctx, stream, subject)
-	switch {
-	case errors.Is(err, natsjs.ErrMsgNotFound):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("saved folds: %w", err)
-	case same(old):
-		return true, nil
-	}
-	return false, f.remove(ctx, stream, subject, old.Sequence)
+	return false, fmt.Errorf("saved folds: another node is storing %s: %w", subject, nats.ErrTimeout)
 }
 
 // once publishes a message and reports true, unless its subject has one, or another node is
@@ -391,8 +489,7 @@ func (f *Folds) remove(ctx context.Context, stream natsjs.Stream, subject string
 		return nil
 	}
 	// The answer does not distinguish a missing message from other failures.
-	m, gerr := stream.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(gerr, natsjs.ErrMsgNotFound) || gerr == nil && m.Sequence != seq {
+	if m, gerr := f.ofLeader(ctx, stream, subject); gerr == nil && (m == nil || m.Sequence != seq) {
 		return nil
 	}
 	return fmt.Errorf("saved folds: erase: %w", err)
