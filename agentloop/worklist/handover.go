@@ -56,14 +56,24 @@ func (l *Worklist) overdue() {
 }
 
 // follow takes such trees up that are still on the list and that no node holds. If this node
-// can't, it wakes one node after the other.
+// can't, it wakes one node after the other. While the list can't be read, it does neither, and
+// looks again later.
 func (l *Worklist) follow(due []tree) {
 	waits := map[tree]bool{}
-	ctx, cancel := context.WithTimeout(l.ctx, tryTimeout)
-	defer cancel()
-	for _, t := range l.unheld(append([]tree(nil), due...)) {
-		_, err := l.stream.GetLastMsgForSubject(ctx, t.subject())
-		waits[t] = !l.loop.Holds(t.session, 0) && !errors.Is(err, natsjs.ErrMsgNotFound) // else it is finished
+	unknown := map[tree]bool{}
+	unheld := l.unheld(append([]tree(nil), due...))
+	for i, t := range unheld {
+		if l.loop.Holds(t.session, 0) {
+			continue
+		}
+		listed, err := l.listed(t)
+		if err != nil { // the list may have lost its leader
+			for _, t := range unheld[i:] {
+				unknown[t] = true
+			}
+			break
+		}
+		waits[t] = listed // else it is finished
 	}
 	now := time.Now()
 	var own []tree
@@ -71,7 +81,7 @@ func (l *Worklist) follow(due []tree) {
 		l.mu.Lock()
 		w := l.wakened[t]
 		here := !l.leaving && slices.Contains(l.loop.AgentTypes(), t.agentType)
-		if w.last, w.again = now, w.again+1; !waits[t] || here || now.Sub(w.first) > takenAtLast {
+		if w.last, w.again = now, w.again+1; !waits[t] && !unknown[t] || waits[t] && here || now.Sub(w.first) > takenAtLast {
 			delete(l.wakened, t)
 		} else {
 			l.wakened[t] = w
@@ -90,6 +100,17 @@ func (l *Worklist) follow(due []tree) {
 	l.following = false
 	l.mu.Unlock()
 	l.offer(own, time.Time{}) // one that is idle is not on the list
+}
+
+// listed reports whether a tree is on the list.
+func (l *Worklist) listed(t tree) (bool, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, tryTimeout)
+	defer cancel()
+	_, err := l.stream.GetLastMsgForSubject(ctx, t.subject())
+	if errors.Is(err, natsjs.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // ranked returns the other nodes that host a tree's agent, the one that ranks first for it

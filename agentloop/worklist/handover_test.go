@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -77,4 +79,38 @@ func TestNodesAreNotWokenForWhatIsFinished(t *testing.T) {
 		woken[w.Session]++
 	}
 	require.Equal(t, 1, woken["finished"])
+}
+
+// While the list can't be read, no node is woken again: the tree may be finished.
+func TestNodesAreNotWokenWhileTheListIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	front := s.list("front", offers{})
+	vanish := ghost(t, s, "x")
+	defer vanish()
+	require.Eventually(t, func() bool { return front.Hosted("x") }, within, time.Millisecond)
+	nc := s.connect()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteStream(t.Context(), worklist.Stream))
+	heard := make(chan *nats.Msg, 64)
+	const wakes, looks = "helix.node.wake", "$JS.API.STREAM.MSG.GET." + worklist.Stream
+	for _, subject := range []string{wakes, looks} {
+		_, err = nc.ChanSubscribe(subject, heard)
+		require.NoError(t, err)
+	}
+	require.NoError(t, nc.Flush())
+	woken := map[string]int{}
+	for _, session := range []string{"s", "later"} { // all that the first look leads to is done before the second one
+		front.Wake("", "x", session)
+		for m := range heard {
+			if m.Subject == looks {
+				break
+			}
+			var w struct{ Session string }
+			require.NoError(t, json.Unmarshal(m.Data, &w))
+			woken[w.Session]++
+		}
+	}
+	require.Equal(t, 1, woken["s"])
 }
