@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/helixd/helixd/eventlog/fact"
@@ -35,19 +36,35 @@ func (q *Quota) Reserve(ctx context.Context, tenant, session, call, model string
 	}
 	now := time.Now()
 	r := &Reservation{q, dayKey(tenant, now), hashed(session), call, model}
-	if failed, is := q.failed.LoadAndDelete(r.session); is {
-		r.call = failed.(string) // if it is stored, it is this one's: no call was made
+	q.mu.Lock()
+	if f, is := q.failed[r.session]; is {
+		r.call = f.call // if it is stored, it is this one's: no call was made
 	}
+	q.mu.Unlock()
+	tried := false // to save it: it may be stored
 	err := q.change(ctx, r.key, func(d *day) (bool, error) {
-		return d.reserve(r.session, r.call, now, r.spent(model, estimate), q.Of(tenant))
+		changed, err := d.reserve(r.session, r.call, now, r.spent(model, estimate), q.Of(tenant))
+		tried = tried || changed && err == nil
+		return changed, err
 	})
-	if err != nil {
-		if _, refused := errors.AsType[*Exceeded](err); !refused {
-			q.failed.Store(r.session, r.call)
-		}
-		return nil, err
+	_, refused := errors.AsType[*Exceeded](err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err == nil:
+		delete(q.failed, r.session)
+		return r, nil
+	case tried && !refused:
+		maps.DeleteFunc(q.failed, func(_ string, f failed) bool { return now.Sub(f.at) > openFor }) // they count as spent
+		q.failed[r.session] = failed{r.call, now}
 	}
-	return r, nil
+	return nil, err
+}
+
+// failed is a reservation that could not be saved, and may be stored.
+type failed struct {
+	call string
+	at   time.Time
 }
 
 // Settle replaces the reservation with what the call has used. model is as the

@@ -55,14 +55,20 @@ type reservation struct {
 	Spent
 }
 
-// reserve adds a reservation of a session. It can be repeated. An older one of the
-// session is of a process that has died: the provider may have billed it.
+// reserve adds a reservation of a session. It can be repeated: no call was made with the
+// earlier one, which is replaced. Another one of the session is of a process that has died:
+// the provider may have billed it.
 func (d *day) reserve(session, call string, now time.Time, want Spent, limits Limits) (changed bool, err error) {
+	mine := reservation{call, now.UnixMilli(), want}
+	if d.Open[session] == mine {
+		return false, nil
+	}
 	for by, r := range d.Open {
-		if by == session && r.Call == call {
-			return false, nil
-		}
-		if by == session || now.UnixMilli()-r.At > openFor.Milliseconds() {
+		switch {
+		case by == session && r.Call == call:
+			delete(d.Open, by)
+			changed = true
+		case by == session || now.UnixMilli()-r.At > openFor.Milliseconds():
 			changed = d.settle(by, r.Call, r.Spent)
 		}
 	}
@@ -86,7 +92,7 @@ func (d *day) reserve(session, call string, now time.Time, want Spent, limits Li
 	if d.Open == nil {
 		d.Open = map[string]reservation{}
 	}
-	d.Open[session] = reservation{call, now.UnixMilli(), want}
+	d.Open[session] = mine
 	return true, nil
 }
 

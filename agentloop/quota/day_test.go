@@ -103,18 +103,29 @@ func (u *unanswered) Save(ctx context.Context, key string, value []byte, revisio
 	return saved, err
 }
 
-// A call whose reservation fails is not made, and costs nothing when the session tries again.
+// A call whose reservation fails is not made, and costs nothing when the session tries again: the
+// reservation is then as old, and as large, as that of the call that is made.
 func TestAFailedReservationIsNotSpent(t *testing.T) {
-	q := daily(quota.Limits{TokensPerDay: 1000}, &unanswered{new(quota.Memory), 1})
-	_, err := q.Reserve(t.Context(), "red", "s", "1", "m", of(300))
-	require.ErrorIs(t, err, errUnanswered)
-	for call := range 2 { // the second one's process has died
-		_, err := q.Reserve(t.Context(), "red", "s", fmt.Sprint(2+call), "m", of(300))
+	synctest.Test(t, func(t *testing.T) {
+		q := daily(quota.Limits{TokensPerDay: 1000}, &unanswered{new(quota.Memory), 1})
+		_, err := q.Reserve(t.Context(), "red", "s", "1", "m", of(300))
+		require.ErrorIs(t, err, errUnanswered)
+		time.Sleep(59 * time.Minute)
+		_, err = q.Reserve(t.Context(), "red", "s", "2", "m", of(400))
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		_, err = q.Reserve(t.Context(), "red", "other", "3", "m", of(100))
 		require.NoError(t, err)
 		s, reserved := spent(t, q)
-		require.Equal(t, int64(300*call), s.Tokens)
-		require.Equal(t, int64(300), reserved.Tokens)
-	}
+		require.Zero(t, s.Tokens)
+		require.Equal(t, int64(500), reserved.Tokens)
+
+		_, err = q.Reserve(t.Context(), "red", "s", "4", "m", of(300)) // the process of the second one has died
+		require.NoError(t, err)
+		s, reserved = spent(t, q)
+		require.Equal(t, int64(400), s.Tokens)
+		require.Equal(t, int64(400), reserved.Tokens)
+	})
 }
 
 func TestADaysLimits(t *testing.T) {

@@ -74,18 +74,17 @@ type Quota struct {
 	counts  Counts
 	days    Days
 	locks   [dayLocks]chan struct{} // each holds one while a day is changed
-	// failed has the call of a session's last reservation if that failed and may be stored.
-	failed sync.Map // by the hash of the session's id
 
 	mu      sync.Mutex
 	stocks  map[string]*stock // by tenant
 	sweepAt int               // how many stocks there may be before idle ones are removed
+	failed  map[string]failed // by the hash of the session's id: its last reservation, if that failed
 }
 
 // New returns a quota with these limits. Without counts, sessions, bytes and runs
 // are not limited; without days, nothing is that is counted by the day.
 func New(t Tenants, counts Counts, days Days) *Quota {
-	q := &Quota{counts: counts, days: days, stocks: map[string]*stock{}, sweepAt: leastStocks}
+	q := &Quota{counts: counts, days: days, stocks: map[string]*stock{}, failed: map[string]failed{}, sweepAt: leastStocks}
 	for i := range q.locks {
 		q.locks[i] = make(chan struct{}, 1)
 	}
