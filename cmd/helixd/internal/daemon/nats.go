@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -79,23 +80,30 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 	return inside, eventlog.Durability(c.Durability), nil
 }
 
-// natsErrorEvery is how often the log has the same error of the connections to a deployment.
-const natsErrorEvery = time.Minute
+const (
+	// natsErrorEvery is how often the log has the same error of the connections to a deployment.
+	natsErrorEvery = time.Minute
+	// natsErrorsMost is how many errors the log has in that time: texts can have names of subjects.
+	natsErrorsMost = 100
+)
 
 // natsErrors returns a handler that logs what connections can't return to a caller. While credentials
 // are refused, each try to reconnect is such an error. A slow consumer is no concern: followers read
 // again what was dropped.
 func natsErrors(log *slog.Logger) nats.ErrHandler {
 	var mu sync.Mutex
-	var last string
-	var logged time.Time
+	logged := map[string]time.Time{} // by the error's text
 	return func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if errors.Is(err, nats.ErrSlowConsumer) || err.Error() == last && time.Since(logged) < natsErrorEvery {
+		if errors.Is(err, nats.ErrSlowConsumer) {
 			return
 		}
-		last, logged = err.Error(), time.Now()
+		mu.Lock()
+		defer mu.Unlock()
+		maps.DeleteFunc(logged, func(_ string, at time.Time) bool { return time.Since(at) >= natsErrorEvery })
+		if _, is := logged[err.Error()]; is || len(logged) >= natsErrorsMost {
+			return
+		}
+		logged[err.Error()] = time.Now()
 		log.Warn("nats: the connection has an error", "error", err)
 	}
 }
