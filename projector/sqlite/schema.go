@@ -29,7 +29,7 @@ CREATE INDEX sessions_updated ON sessions (parent, doc ->> '$.updatedAt', sessio
 CREATE INDEX sessions_created ON sessions (parent, doc ->> '$.createdAt', session, root);
 CREATE INDEX sessions_user ON sessions (user, parent, session, root);
 CREATE INDEX sessions_agent ON sessions (agent, parent, session, root);
-CREATE INDEX sessions_status ON sessions (status, parent, session, root);
+CREATE INDEX sessions_status ON sessions (status, parent, session, root, doc ->> '$.streamStatus');
 CREATE INDEX sessions_forked ON sessions (forked, session, root) WHERE forked <> '';
 CREATE INDEX sessions_expires ON sessions (expires, root) WHERE expires IS NOT NULL;
 CREATE INDEX sessions_waiting ON sessions (doc ->> '$.currentRun.status') WHERE ` + waiting + `;

@@ -66,6 +66,21 @@ func TestAListingOfPausedSessionsReadsThemOnly(t *testing.T) {
 	require.NotContains(t, plan, "sessions_paused", "it has other tenants' sessions")
 }
 
+// Sessions that are active, and do not wait, are counted without a look at their documents: the debugger
+// asks every two seconds.
+func TestACountOfActiveSessionsReadsNoDocuments(t *testing.T) {
+	f, err := openFile(filepath.Join(t.TempDir(), "rows.db"))
+	require.NoError(t, err)
+	defer f.close()
+	l := sessionListing(readmodel.SessionFilter{Status: "active", StreamStatus: eventlog.StreamActive, Sort: readmodel.ByUpdated})
+	plan := planOf(t, f, "SELECT count(*) FROM sessions"+l.where.String(), l.where.args)
+	require.Contains(t, plan, "COVERING INDEX sessions_status")
+	l = sessionListing(readmodel.SessionFilter{Status: "active", StreamStatus: eventlog.StreamActive})
+	plan = planOf(t, f, "SELECT "+l.doc+" FROM sessions"+l.where.String()+" ORDER BY "+l.order+" LIMIT 50", l.where.args)
+	require.Contains(t, plan, "INDEX sessions_status")
+	require.NotContains(t, plan, "TEMP B-TREE", "they are in order")
+}
+
 // planOf returns the steps in which a query is answered.
 func planOf(t *testing.T, f *file, text string, args []any) string {
 	t.Helper()
