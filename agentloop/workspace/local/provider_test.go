@@ -2,8 +2,10 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,4 +83,34 @@ func TestWaitingForAWorkspaceEndsWithTheContext(t *testing.T) {
 	release()
 	_, _, err = w.FS().List(t.Context(), ".", false)
 	require.NoError(t, err)
+}
+
+// Readers that overlap keep no snapshot waiting: a new one waits for it.
+func TestASnapshotIsBeforeNewReaders(t *testing.T) {
+	w := workspacetest.Open(t, open(t, local.Options{}), workspacetest.Session)
+	take := func(ctx context.Context) error { _, err := w.Snapshots().Take(ctx); return err }
+	restore := func(ctx context.Context) error { return w.Snapshots().Restore(ctx, nil) }
+	for _, write := range []func(context.Context) error{take, restore} {
+		_, release := local.Use(t, w)
+		release = sync.OnceFunc(release)
+		defer release() // or the workspace could not be closed
+		abandoned, abandon := context.WithCancel(t.Context())
+		defer abandon()
+		ended, list := make(chan error, 2), func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			_, _, err := w.FS().List(ctx, ".", false)
+			return err
+		}
+		go func() { ended <- write(abandoned) }()
+		go func() { ended <- write(t.Context()) }()
+		waits := func() bool { return errors.Is(list(), context.DeadlineExceeded) }
+		require.Eventually(t, waits, 2*time.Second, time.Millisecond)
+		abandon()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		require.True(t, waits(), "the other one still waits")
+		release()
+		require.NoError(t, <-ended)
+		require.NoError(t, list())
+	}
 }

@@ -22,10 +22,11 @@ import (
 // Restore implements workspace.Snapshots. One that broke off is to be done
 // again.
 func (s *space) Restore(ctx context.Context, text json.RawMessage) error {
-	if err := s.acquire(ctx, s.mu.TryLock, s.mu.Unlock); err != nil {
+	release, err := s.useAlone(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
+	defer release()
 	ctx, cancel := s.whileThere(ctx)
 	defer cancel()
 	defer s.recount()

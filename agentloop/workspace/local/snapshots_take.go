@@ -21,14 +21,15 @@ import (
 
 // Take implements workspace.Snapshots.
 func (s *space) Take(ctx context.Context) (json.RawMessage, error) {
-	if err := s.acquire(ctx, s.mu.TryLock, s.mu.Unlock); err != nil {
+	release, err := s.useAlone(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer s.mu.Unlock()
+	defer release()
 	ctx, cancel := s.whileThere(ctx)
 	defer cancel()
 	var taken snapshot
-	_, err := s.scan(ctx, func(t filetree.Tree) (err error) {
+	_, err = s.scan(ctx, func(t filetree.Tree) (err error) {
 		taken, err = s.keep(ctx, t)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -42,8 +43,9 @@ type space struct {
 	end  context.CancelCauseFunc
 
 	// mu is held exclusively by snapshots, and shared by all others.
-	mu   sync.RWMutex
-	seen map[string]seen // hashes of files as they were; under mu alone
+	mu      sync.RWMutex
+	waiting atomic.Int32    // snapshots that wait for mu
+	seen    map[string]seen // hashes of files as they were; under mu alone
 
 	usage sync.Mutex
 	used  int64 // bytes of all files; -1: to be counted
@@ -184,7 +186,8 @@ func (s *space) use(ctx context.Context, names ...string) (release func(), err e
 			return nil, fmt.Errorf("%s: %w", name, workspace.ErrOutside)
 		}
 	}
-	if err := s.acquire(ctx, s.mu.TryRLock, s.mu.RUnlock); err != nil {
+	try := func() bool { return s.waiting.Load() == 0 && s.mu.TryRLock() } // else users that overlap would starve snapshots
+	if err := s.acquire(ctx, try, s.mu.RUnlock); err != nil {
 		return nil, err
 	}
 	if err := s.p.unlockFiles(s.session); err != nil {
@@ -192,6 +195,14 @@ func (s *space) use(ctx context.Context, names ...string) (release func(), err e
 		return nil, s.wrong(".", err)
 	}
 	return s.mu.RUnlock, nil
+}
+
+// useAlone keeps all others away until release is called: new ones wait, those that
+// are there are waited for. Error: that of ctx, workspace.ErrGone.
+func (s *space) useAlone(ctx context.Context) (release func(), err error) {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	return s.mu.Unlock, s.acquire(ctx, s.mu.TryLock, s.mu.Unlock)
 }
 
 // acquire takes mu when try can. Lock would keep a caller waiting, for a long command for
