@@ -41,6 +41,9 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 	state := p.stateOf(all)
 	p.mu.Lock()
 	clean := p.clean[root] == state
+	if !clean {
+		delete(p.clean, root) // a collection that breaks off could bring the state back, with garbage
+	}
 	p.mu.Unlock()
 	if clean {
 		return nil
@@ -51,8 +54,8 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 		_, err := p.erase(ctx, subject, below, before)
 		return err
 	}
-	needed := map[string]bool{}
-	for subject, n := range all {
+	needed, heads := map[string]bool{}, map[string]uint64{} // the sequences of heads
+	for subject := range all {
 		token, is := strings.CutPrefix(subject, prefix(root)+headKind)
 		if !is {
 			continue
@@ -63,11 +66,7 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 		if err != nil {
 			return err
 		}
-		if n > 1 {
-			if err := erase(subject, h.sequence); err != nil {
-				return err
-			}
-		}
+		heads[subject] = h.sequence
 		needed[h.manifest.Hash] = true
 		for _, node := range t {
 			needed[node.Hash] = true
@@ -101,6 +100,13 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+	for subject, sequence := range heads { // last: until then the state tells that there may be garbage
+		if all[subject] > 1 {
+			if err := erase(subject, sequence); err != nil {
+				return err
+			}
 		}
 	}
 	if !garbage {

@@ -184,6 +184,40 @@ func TestGarbageIsCollected(t *testing.T) {
 	}
 }
 
+// What is left when a collection breaks off is collected by the next one, also if the tree was
+// without garbage before the change.
+func TestACollectionThatBreaksOffIsContinued(t *testing.T) {
+	nc := server(t, t.TempDir())
+	p := open(t, nc, objects.Options{Grace: time.Millisecond})
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	root := workspacetest.Session.Root
+	collected := func(n uint64) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			require.NoError(t, p.Collect(t.Context(), root))
+			return messages(t, nc) == n
+		}, 10*time.Second, 5*time.Millisecond)
+	}
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
+	s, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("2")))
+	collected(7) // a head, a snapshot, a manifest and a content of each; and that there is a tree
+	require.NoError(t, p.Collect(t.Context(), root))
+	require.NoError(t, w.Snapshots().Restore(t.Context(), s))
+
+	ctx, breakOff := context.WithCancel(t.Context())
+	defer breakOff()
+	sub, err := nc.Subscribe("$JS.API.STREAM.MSG.DELETE."+objects.Stream, func(*nats.Msg) { breakOff() })
+	require.NoError(t, err)
+	for ctx.Err() == nil { // until something is old enough
+		_ = p.Collect(ctx, root)
+	}
+	require.NoError(t, sub.Unsubscribe())
+	require.Greater(t, messages(t, nc), uint64(5))
+	collected(5)
+}
+
 // A process that is killed leaves what nothing tells of: each looks for that until it has succeeded once.
 func TestWhatAKilledProcessLeft(t *testing.T) {
 	nc := server(t, t.TempDir())
