@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -269,6 +270,35 @@ func TestTidyCollectsReplacedFiles(t *testing.T) {
 	done, err = g.loop.Admin.Tidy(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, admin.Tidied{Waiting: 1, Errors: 1}, done)
+}
+
+// A node with many trees collects those of a few minutes at a time, and all of them in turn.
+func TestTidyCollectsTreesInTurn(t *testing.T) {
+	s, clock := &littered{shelf: newShelf()}, new(atomic.Int64)
+	s.fails = func(what string) error {
+		if what == "collect" {
+			clock.Add(time.Minute.Milliseconds())
+		}
+		return nil
+	}
+	g := newSpaceRig(t, memory.New(), s, engine.Options{Now: func() time.Time { return time.UnixMilli(clock.Load()) }},
+		coder("a", "workspace_run", `{"command":"append x log"}`))
+	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		g.start(id, "coder", "go")
+		g.ended(id)
+	}
+	collected := func() string {
+		s.collected = nil
+		done, err := g.loop.Admin.Tidy(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, admin.Tidied{}, done)
+		return strings.Join(s.collected, " ")
+	}
+	require.Equal(t, "a b c d e", collected())
+	_, err := g.loop.Admin.Erase(t.Context(), "e")
+	require.NoError(t, err)
+	require.Equal(t, "f g a b c", collected())
+	require.Equal(t, "d f g a b", collected())
 }
 
 // unlisted is a shelf that can't say what is on it.

@@ -42,8 +42,8 @@ type Provider interface {
 // Collector is a Provider that keeps replaced and deleted files until they are collected.
 type Collector interface {
 	// Collect removes those of a session tree that is in use, for about a minute at most:
-	// the next call continues. Each node calls it every few minutes for each tree that
-	// Roots lists.
+	// the next call continues. Each node calls it for the trees that Roots lists, one after
+	// the other: for about five minutes, then, ten minutes later, from the next tree on.
 	Collect(ctx context.Context, root string) error
 }
 

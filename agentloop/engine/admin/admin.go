@@ -19,8 +19,9 @@ type Admin struct {
 	sweeping chan struct{}       // holds one while there is a sweep
 	lookedAt map[string]lookedAt // by the last sweep, by session; the sweep's
 
-	tidying chan struct{}        // holds one while Tidy continues
-	useless map[string]time.Time // since when files are, by provider and root; Tidy's
+	tidying   chan struct{}        // holds one while Tidy continues
+	useless   map[string]time.Time // since when files are, by provider and root; Tidy's
+	collected string               // the provider and root of which it had files collected last; Tidy's
 }
 
 // New returns what a loop has as its field Admin.

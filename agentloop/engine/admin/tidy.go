@@ -17,6 +17,9 @@ import (
 // them: a fork's are there before its log is.
 const TidyGrace = 15 * time.Minute
 
+// collectFor is for how long one Tidy begins to have files collected.
+const collectFor = 5 * time.Minute
+
 // Tidied is what Tidy has done.
 type Tidied struct {
 	Trees   int // of which files were removed
@@ -30,9 +33,12 @@ type tree struct {
 	root     string
 }
 
+func (t tree) key() string { return t.provider.ID() + " " + t.root }
+
 // Tidy removes files that are left in workspaces: of trees that have been
 // erased, or closed, by another node or half, and of forks that never came to
-// be. Then it has providers remove replaced and deleted files of the other trees. Each node
+// be. Then it has providers remove replaced and deleted files of the other trees, for about
+// five minutes: the next one continues with those that are left. Each node
 // has to, since only it may reach some of its files. One at a time.
 //
 // Errors: those of listing what there is, after the providers that can; ctx's.
@@ -91,17 +97,30 @@ func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
 		}
 	}
 	a.useless = useless
-	for _, t := range inUse { // last: it takes a while
-		err := a.files.Collect(ctx, t.provider, t.root)
-		switch {
-		case ctx.Err() != nil:
-			return done, context.Cause(ctx)
-		case err != nil:
-			done.Errors++
+	done.Errors += a.collect(ctx, inUse)
+	if ctx.Err() != nil {
+		return done, context.Cause(ctx)
+	}
+	return done, errors.Join(unlisted...)
+}
+
+// collect has replaced files removed of one tree after the other, from the one on after that
+// where the last call ended. It returns how many trees failed.
+func (a *Admin) collect(ctx context.Context, trees []tree) (failed int) {
+	slices.SortFunc(trees, func(x, y tree) int { return strings.Compare(x.key(), y.key()) })
+	next := max(slices.IndexFunc(trees, func(t tree) bool { return t.key() > a.collected }), 0)
+	began := a.requests.Clock.Now()
+	for _, t := range slices.Concat(trees[next:], trees[:next]) {
+		if ctx.Err() != nil || a.requests.Clock.Now().Sub(began) >= collectFor {
+			break
+		}
+		a.collected = t.key()
+		if err := a.files.Collect(ctx, t.provider, t.root); err != nil && ctx.Err() == nil {
+			failed++
 			a.files.Logger.Warn("replaced files were not removed", eventlog.LogSession, t.root, "provider", t.provider.ID(), "error", err)
 		}
 	}
-	return done, errors.Join(unlisted...)
+	return failed
 }
 
 // usesFiles reports whether a tree's files are of use.
