@@ -63,7 +63,7 @@ func TestScripts(t *testing.T) {
 				t.Run("jetstream", func(t *testing.T) {
 					testkit.Slow(t)
 					if testkit.Raced && i%3 != turn {
-						t.Skip("with the race detector, one story in three is told again")
+						t.Skip("with the race detector, one script in three runs again")
 					}
 					tellFile(t, file, name, real, false)
 				})

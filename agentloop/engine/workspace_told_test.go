@@ -76,7 +76,7 @@ func TestLostFilesAreToldOnce(t *testing.T) {
 	}
 }
 
-// A model is told that its files were lost also if they can't be restored at once, or if the
+// A model is notified that its files were lost also if they can't be restored at once, or if the
 // node dies between making the workspace again and recording that.
 func TestLostFilesAreToldThoughRestoringBreaksOff(t *testing.T) {
 	const back = "the workspace was lost: its files are those of the last step that was saved"
