@@ -16,7 +16,6 @@ package jetstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,6 +61,7 @@ type Places interface {
 type Folds struct {
 	nc       *nats.Conn
 	js       natsjs.JetStream
+	leaders  nats.JetStreamContext // its requests for messages go to the leaders
 	places   Places
 	replicas int           // of streams that it creates; 0: it creates none
 	try      time.Duration // tryTimeout or aloneTimeout
@@ -82,6 +82,9 @@ func newFolds(nc *nats.Conn, places Places) (*Folds, error) {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}
 	f.js = js
+	if f.leaders, err = nc.JetStream(); err != nil {
+		return nil, fmt.Errorf("saved folds: %w", err)
+	}
 	return f, nil
 }
 
@@ -264,46 +267,19 @@ func (f *Folds) last(ctx context.Context, stream natsjs.Stream, subject string) 
 	return m, nil
 }
 
-// ofLeader returns a subject's last message as the stream's leader has it, or nil. Only its
-// Sequence, Header and Data are set. natsjs asks any replica if the stream allows that.
+// ofLeader returns a subject's last message as the stream's leader has it, or nil. natsjs
+// asks any replica if the stream allows that.
 func (f *Folds) ofLeader(ctx context.Context, stream natsjs.Stream, subject string) (*natsjs.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.try)
 	defer cancel()
-	req, err := json.Marshal(map[string]string{"last_by_subj": subject})
-	if err != nil {
-		return nil, err
+	m, err := f.leaders.GetLastMsg(stream.CachedInfo().Config.Name, subject, nats.Context(ctx))
+	if errors.Is(err, nats.ErrMsgNotFound) {
+		return nil, nil
 	}
-	fail := func(err error) (*natsjs.RawStreamMsg, error) {
+	if err != nil {
 		return nil, fmt.Errorf("saved folds: %s: %w", subject, err)
 	}
-	reply, err := f.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream.CachedInfo().Config.Name, req)
-	if err != nil {
-		return fail(err)
-	}
-	var answer struct {
-		Error   *natsjs.APIError `json:"error"`
-		Message struct {
-			Sequence uint64 `json:"seq"`
-			Header   []byte `json:"hdrs"`
-			Data     []byte `json:"data"`
-		} `json:"message"`
-	}
-	if err := json.Unmarshal(reply.Data, &answer); err != nil {
-		return fail(err)
-	}
-	if e := answer.Error; e != nil {
-		if e.ErrorCode == natsjs.JSErrCodeMessageNotFound {
-			return nil, nil
-		}
-		return fail(e)
-	}
-	m := &natsjs.RawStreamMsg{Sequence: answer.Message.Sequence, Data: answer.Message.Data}
-	if len(answer.Message.Header) > 0 {
-		if m.Header, err = nats.DecodeHeadersMsg(answer.Message.Header); err != nil {
-			return fail(err)
-		}
-	}
-	return m, nil
+	return (*natsjs.RawStreamMsg)(m), nil
 }
 
 // Erase implements snapshot.Folds.
