@@ -238,7 +238,7 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 		}
 		return nil // its message is under way
 	}
-	if f.log.Opts.Replicas > 1 && !f.log.Leads(ctx, stream) {
+	if !f.log.Leads(ctx, stream) {
 		return nil // the server that answered may lack the last records
 	}
 	f.at = ends.Last

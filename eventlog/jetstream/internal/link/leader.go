@@ -2,7 +2,10 @@ package link
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // leaseTime is less than the least time after which a cluster elects another leader, 4 s:
@@ -13,6 +16,9 @@ const leaseTime = 3 * time.Second
 // server that was cut off from the others, or stopped for a while, believes for some more
 // seconds that it leads, and lacks what the others have stored.
 func (l *Link) Leads(ctx context.Context, stream string) bool {
+	if l.Opts.Replicas <= 1 {
+		return true
+	}
 	var info struct {
 		Refusal
 		Cluster struct {
@@ -32,4 +38,15 @@ func (l *Link) Leads(ctx context.Context, stream string) bool {
 		}
 	}
 	return 2*heard > len(info.Cluster.Replicas)+1
+}
+
+// Certain returns eventlog.ErrUnavailable if the server that answers for one of some
+// streams may lead no more: then what it does not have may exist.
+func (l *Link) Certain(ctx context.Context, streams ...string) error {
+	for _, stream := range streams {
+		if !l.Leads(ctx, stream) {
+			return fmt.Errorf("jetstream: stream %s: %w: %w", stream, eventlog.ErrUnavailable, ErrStaleLeader)
+		}
+	}
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -133,8 +132,8 @@ func (l *Maintenance) recorded(ctx context.Context, session string) (bool, error
 		if n, err := l.Count(ctx, stream, subject); err != nil || n > 0 {
 			return n > 0, err
 		}
-		if l.Opts.Replicas > 1 && !l.Leads(ctx, stream) {
-			return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
+		if err := l.Certain(ctx, stream); err != nil {
+			return false, err
 		}
 	}
 	return false, nil

@@ -37,14 +37,11 @@ func (l *Store) InLog(ctx context.Context, session string, seq uint64) (bool, er
 // have it.
 func (l *Store) Lives(ctx context.Context, session string, seq uint64) (bool, error) {
 	there, err := l.isFound(ctx, session, seq)
-	if err != nil || there || l.Opts.Replicas <= 1 {
+	if err != nil || there {
 		return there, err
 	}
 	p := l.PartitionOf(session)
-	if !l.Leads(ctx, layout.LogStream(p)) || !l.Leads(ctx, layout.SegmentStream(p)) {
-		return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
-	}
-	return false, nil
+	return false, l.Certain(ctx, layout.LogStream(p), layout.SegmentStream(p))
 }
 
 // isFound is Lives as far as the servers that answer know.
@@ -119,8 +116,8 @@ func (l *Store) dropStray(ctx context.Context, session, stream string, m wire.Me
 			return false, err
 		}
 	}
-	if l.Opts.Replicas > 1 && !l.Leads(ctx, layout.SegmentStream(p)) {
-		return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
+	if err := l.Certain(ctx, layout.SegmentStream(p)); err != nil {
+		return false, err
 	}
 	if l.Opts.ReadOnly {
 		return true, nil

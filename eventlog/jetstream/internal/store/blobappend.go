@@ -145,7 +145,7 @@ func (l *Store) confirmBlobs(ctx context.Context, a *PendingAppend, last uint64)
 			err = errors.New("the session was erased meanwhile")
 		}
 	}
-	if err == nil && l.Opts.Replicas > 1 && !l.Leads(ctx, layout.SegmentStream(l.PartitionOf(a.Session))) {
+	if err == nil && !l.Leads(ctx, layout.SegmentStream(l.PartitionOf(a.Session))) {
 		err = link.ErrStaleLeader
 	}
 	if err != nil {

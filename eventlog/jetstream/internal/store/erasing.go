@@ -398,7 +398,7 @@ func (l *Store) WipeAll(ctx context.Context, session string, messages []Part) er
 	var named []Part
 	for _, m := range messages {
 		_, err := l.MessageAt(ctx, m.Stream, m.UpTo)
-		if errors.Is(err, link.ErrNoMessage) && (l.Opts.Replicas <= 1 || l.Leads(ctx, m.Stream)) {
+		if errors.Is(err, link.ErrNoMessage) && l.Leads(ctx, m.Stream) {
 			continue
 		}
 		if err != nil && !errors.Is(err, link.ErrNoMessage) {

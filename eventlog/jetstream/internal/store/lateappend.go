@@ -66,7 +66,7 @@ func (l *Store) checkExpected(ctx context.Context, session string, expected uint
 				return nil
 			}
 		}
-		if err == nil && l.Opts.Replicas > 1 && !l.Leads(ctx, layout.SegmentStream(l.PartitionOf(session))) {
+		if err == nil && !l.Leads(ctx, layout.SegmentStream(l.PartitionOf(session))) {
 			err = link.ErrStaleLeader
 		}
 	}

@@ -96,8 +96,8 @@ func (l *Store) removeParts(ctx context.Context, session string, e *Erasing) (re
 	}
 	// While the tombstone exists, no node creates the session again.
 	stands, err := l.MessageAt(ctx, log, e.Tombstone)
-	if l.Opts.Replicas > 1 && !l.Leads(ctx, log) { // the answers so far may lack the last records
-		return records, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
+	if err := l.Certain(ctx, log); err != nil { // the answers so far may lack the last records
+		return records, err
 	}
 	if errors.Is(err, link.ErrNoMessage) {
 		return records, nil

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
@@ -73,10 +72,7 @@ func (l *Store) eraseSealed(ctx context.Context, session string, tombstone uint6
 			}
 		}
 	}
-	if l.Opts.Replicas > 1 && !l.Leads(ctx, stream) {
-		return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, link.ErrStaleLeader)
-	}
-	return nil
+	return l.Certain(ctx, stream)
 }
 
 // EraseLate removes segments and floors that were stored after an erasure had looked for

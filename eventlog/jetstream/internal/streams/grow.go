@@ -247,7 +247,7 @@ func (l *Set) beforeGrowth(ctx context.Context, partitions int) (sessions map[st
 			if stream == layout.BlobStream && p > 0 { // shared by all partitions
 				continue
 			}
-			if err := l.certain(ctx, stream); err != nil {
+			if err := l.Certain(ctx, stream); err != nil {
 				return nil, 0, err
 			}
 			if stream == layout.LogStream(p) {
@@ -259,7 +259,7 @@ func (l *Set) beforeGrowth(ctx context.Context, partitions int) (sessions map[st
 			}
 			some, err := l.SubjectsOf(ctx, stream, ">")
 			if err == nil {
-				err = l.certain(ctx, stream)
+				err = l.Certain(ctx, stream)
 			}
 			if err != nil {
 				return nil, 0, err
@@ -270,14 +270,6 @@ func (l *Set) beforeGrowth(ctx context.Context, partitions int) (sessions map[st
 		}
 	}
 	return sessions, begins, nil
-}
-
-// certain returns ErrUnavailable unless a stream's leader certainly leads.
-func (l *Set) certain(ctx context.Context, stream string) error {
-	if l.Opts.Replicas > 1 && !l.Leads(ctx, stream) {
-		return fmt.Errorf("jetstream: stream %s: %w: %w", stream, eventlog.ErrUnavailable, link.ErrStaleLeader)
-	}
-	return nil
 }
 
 // makeFor creates a stream for a growth. An existing one was created for a growth that
