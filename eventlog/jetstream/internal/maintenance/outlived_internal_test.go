@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -325,28 +326,38 @@ func TestAnUnreadableMessageIsOfNoErasedSession(t *testing.T) {
 	}
 }
 
-// TestALaggingReplicaBringsNothingErasedBack: it answers with the segments of a session that
-// was erased, whose id is in use again.
+// TestALaggingReplicaBringsNothingErasedBack: it answers with the records, or the segments,
+// of a session that was erased, whose id is in use again.
 func TestALaggingReplicaBringsNothingErasedBack(t *testing.T) {
 	t.Parallel()
-	l := openLog(t, link.Options{})
-	head := uint64(0)
-	for range 2 {
-		head = storetest.Appended(t, l, "s", head, storetest.TextEntries("secret", 3))
-		require.NoError(t, l.Seal(t.Context(), "s"))
-	}
-	for at := range head {
-		require.NoError(t, l.Remove(t.Context(), layout.LogStream(0), at+1))
-	}
-	tombstone := storetest.Appended(t, l, "other", 0, storetest.TextEntries("x", 1))
-	_, err := l.Change(t.Context(), "s", func(e *store.Erasing) bool {
-		e.Tombstone, e.Removed, e.Done = tombstone, true, true
-		return true
-	})
-	require.NoError(t, err)
-	replicated := openHooked(t, l.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
-	replicated.Opts.Replicas = 3
-	for r, err := range replicated.Read(eventlog.WithHead(t.Context(), "s", head+200), "s", 0, 0) {
-		require.Error(t, err, "record %d", r.Sequence)
+	for _, sealed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("sealed=%t", sealed), func(t *testing.T) {
+			t.Parallel()
+			l := openLog(t, link.Options{})
+			head := uint64(0)
+			for range 2 {
+				head = storetest.Appended(t, l, "s", head, storetest.TextEntries("secret", 3))
+				if sealed {
+					require.NoError(t, l.Seal(t.Context(), "s"))
+				}
+			}
+			for at := uint64(1); sealed && at <= head; at++ {
+				require.NoError(t, l.Remove(t.Context(), layout.LogStream(0), at))
+			}
+			tombstone := storetest.Appended(t, l, "other", 0, storetest.TextEntries("x", 1))
+			_, err := l.Change(t.Context(), "s", func(e *store.Erasing) bool {
+				e.Tombstone, e.Removed, e.Done = tombstone, true, true
+				return true
+			})
+			require.NoError(t, err)
+			replicated := openHooked(t, l.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
+			replicated.Opts.Replicas = 3
+			read := false
+			for r, err := range replicated.Read(eventlog.WithHead(t.Context(), "s", head+200), "s", 0, 0) {
+				require.Error(t, err, "record %d", r.Sequence)
+				read = true
+			}
+			require.True(t, read)
+		})
 	}
 }

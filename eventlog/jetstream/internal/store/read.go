@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -211,6 +212,18 @@ func (l *Store) readTo(ctx context.Context, session string, from Cursor, to uint
 		at, done = r.Sequence, r.Sequence == to
 		return !done
 	}
+	// ours returns ErrIncomplete if records that a replica has are of a session that was
+	// erased, whose id is in use again: the replica lags. Records up to the head are not.
+	ours := func(first, last uint64) error {
+		if from.Known || l.Opts.Replicas <= 1 || last == head {
+			return nil
+		}
+		tombstone, err := l.lastTombstone(ctx, session)
+		if err == nil && first <= tombstone {
+			err = fmt.Errorf("%w: record %d is of a session that was erased", eventlog.ErrIncomplete, first)
+		}
+		return err
+	}
 	sealed := to-at > l.few // read segments next
 	var tail []wire.Stored  // the last records, if they were read backwards
 	tailed := false
@@ -227,17 +240,20 @@ func (l *Store) readTo(ctx context.Context, session string, from Cursor, to uint
 			}
 			if len(tail) > 0 {
 				upTo = tail[0].Previous
+				if err == nil {
+					err = ours(tail[0].Sequence, to)
+				}
 			}
 			switch {
 			case err != nil:
 			case upTo > at:
-				err = l.readPage(ctx, session, at, upTo, false, take)
+				err = l.readPage(ctx, session, at, upTo, false, ours, take)
 			default:
 				err = takeBehind(tail, at, take)
 			}
 			if errors.Is(err, errGap) {
 				if err = l.ReadSegments(ctx, session, at, to, take); err == nil && at == before {
-					err = l.readPage(ctx, session, at, to, true, take)
+					err = l.readPage(ctx, session, at, to, true, ours, take)
 				}
 			}
 			if errors.Is(err, errGap) {
@@ -297,8 +313,9 @@ var errGap = errors.New("jetstream: gap")
 // readPage passes the log's next records after from to take until that returns false, and
 // requests none after to. It stops before a gap. If the gap is right after from, the
 // error is errGap; so it is for a message that does not name its predecessor, unless
-// there are no segments.
-func (l *Store) readPage(ctx context.Context, session string, from, to uint64, noSegments bool, take func(wire.Stored) bool) error {
+// there are no segments. ours is asked about the first and the last record beforehand.
+func (l *Store) readPage(ctx context.Context, session string, from, to uint64, noSegments bool,
+	ours func(first, last uint64) error, take func(wire.Stored) bool) error {
 	stream, subject, err := l.Place(session)
 	if err != nil {
 		return err
@@ -310,6 +327,10 @@ func (l *Store) readPage(ctx context.Context, session string, from, to uint64, n
 	at := from
 	for i, m := range messages {
 		r, err := wire.RecordOf(m.Header, m.Data)
+		if err == nil && i == 0 {
+			last, _ := strconv.ParseUint(wire.First(messages[len(messages)-1].Header, wire.HeaderSequence), 10, 64)
+			err = ours(r.Sequence, last)
+		}
 		if err != nil {
 			return err
 		}
