@@ -13,7 +13,9 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -49,7 +51,11 @@ func (c sessionsCmd) Run(p *flags.Process) error {
 	q := given("userId", c.User, "agentType", c.Agent, "status", c.Status, "tag", c.Tag, "parentSessionId", c.Parent, "forkedFrom", c.Forks, "from", c.From, "to", c.To)
 	q["metadata"] = c.Metadata
 	return list(p, c.listFlags, "/sessions", q, "SESSION\tAGENT\tSTATUS\tUSER\tMESSAGES\tRUNS\tUPDATED\tHEAD", func(w io.Writer, s api.Summary) {
-		terminal.Row(w, s.SessionID, s.AgentType, string(s.Status), s.UserID, s.Counts.Messages, s.Counts.Runs, terminal.Clock(s.UpdatedAt), s.HeadSequence)
+		status := s.Status
+		if status == projector.SessionActive && s.StreamStatus == eventlog.StreamWaiting {
+			status = projector.SessionPaused // as --status calls it
+		}
+		terminal.Row(w, s.SessionID, s.AgentType, string(status), s.UserID, s.Counts.Messages, s.Counts.Runs, terminal.Clock(s.UpdatedAt), s.HeadSequence)
 	})
 }
 

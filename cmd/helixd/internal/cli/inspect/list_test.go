@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
@@ -45,7 +46,7 @@ func TestListings(t *testing.T) {
 		"sessions": {
 			args: []string{"sessions", "--user", "u", "--agent", "a", "--status", "paused", "--tag", "t", "--parent", "p", "--forks", "f", "--limit", "1", "--offset", "2"},
 			answer: clitest.Listing(clitest.Current, api.Summary{
-				SessionID: "s", AgentType: "a\x1b[31m", Status: projector.SessionPaused, UpdatedAt: 1767225600000, HeadSequence: 7,
+				SessionID: "s", AgentType: "a\x1b[31m", Status: projector.SessionActive, StreamStatus: eventlog.StreamWaiting, UpdatedAt: 1767225600000, HeadSequence: 7,
 				Counts: api.Counts{Messages: 3, Runs: 2},
 			}),
 			asked: "/sessions?agentType=a&forkedFrom=f&limit=1&offset=2&parentSessionId=p&status=paused&tag=t&userId=u",
