@@ -65,8 +65,8 @@ func newLog(t *testing.T) eventlog.Log {
 // newLogAndConn also returns a client's connection to the server.
 func newLogAndConn(t *testing.T) (eventlog.Log, *nats.Conn) {
 	t.Helper()
-	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(t.Context(), nc, nil)
+	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv}) // which overwrites erased records at once
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
 	return log, nc

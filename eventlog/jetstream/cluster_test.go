@@ -125,7 +125,7 @@ func TestNoReplicaIsMissingUnderLoad(t *testing.T) {
 	defer writers.Wait()
 	defer cancel()
 	found := map[string]int{}
-	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); { // the first five seconds show nothing
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // the first five seconds show nothing
 		all, err := all[0].log.(*jetstream.Log).Replicas(ctx)
 		require.NoError(t, err)
 		found[fmt.Sprint(all.Missing)]++

@@ -80,6 +80,12 @@ func TestContract(t *testing.T) {
 			testkit.Full(t)
 		}
 		t.Parallel()
-		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, time.Second) })
+		logtest.Run(t, func(t *testing.T) eventlog.Log {
+			srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
+			log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: "interval=1s", Server: srv})
+			require.NoError(t, err)
+			t.Cleanup(func() { log.Close() })
+			return log
+		})
 	})
 }

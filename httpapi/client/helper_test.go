@@ -71,8 +71,8 @@ type hit struct {
 // newLog returns the log of an embedded server.
 func newLog(t *testing.T) eventlog.Log {
 	t.Helper()
-	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(t.Context(), nc, nil)
+	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv}) // which overwrites erased records at once
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
 	return log

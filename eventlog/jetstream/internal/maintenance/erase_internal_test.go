@@ -62,7 +62,10 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 // another node erased is not due for ever, and a session that takes the id is sealed.
 func TestASealerForgetsWhatAnotherNodeErased(t *testing.T) {
 	t.Parallel()
-	a := openLog(t, link.Options{})
+	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
+	a, err := Open(t.Context(), nc, link.Options{Server: srv}) // which overwrites many records at once
+	require.NoError(t, err)
+	t.Cleanup(func() { a.Close() })
 	b := secondNode(t, a)
 	sealer := b.sealerOf("s")
 	unsealed := func() bool {

@@ -169,7 +169,7 @@ func TestALogGrowsAgain(t *testing.T) {
 	g := newGrowable(t, 1)
 	at := map[string]int{}
 	heads := map[string]uint64{}
-	for i, n := range []int{1, 2, 5, 64} {
+	for i, n := range []int{1, 2, 5, 12} {
 		if i > 0 {
 			g.restart(n)
 		}
@@ -185,12 +185,12 @@ func TestALogGrowsAgain(t *testing.T) {
 			require.Equal(t, layout.Partition(session, n), at[session])
 		}
 	}
-	require.Equal(t, []int{1, 2, 5, 64}, g.log.Placement().Partitions)
+	require.Equal(t, []int{1, 2, 5, 12}, g.log.Placement().Partitions)
 	require.Len(t, g.verified(), len(at))
 	g.stop()
 	g.connect()
-	require.ErrorContains(t, g.open(link.Options{Partitions: 5, Grow: true}), `stream HELIX_LOG_0 was created for "1,2,5,64" partitions, not 5`)
-	for _, o := range []link.Options{{ReadOnly: true}, {Existing: true}, {Partitions: 64}} {
+	require.ErrorContains(t, g.open(link.Options{Partitions: 5, Grow: true}), `stream HELIX_LOG_0 was created for "1,2,5,12" partitions, not 5`)
+	for _, o := range []link.Options{{ReadOnly: true}, {Existing: true}, {Partitions: 12}} {
 		require.NoError(t, g.open(o))
 		for session, p := range at {
 			require.Equal(t, p, g.log.PartitionOf(session))
