@@ -80,21 +80,13 @@ func (l *Feeds) Spans(ctx context.Context) ([]eventlog.Span, error) {
 
 // ends asks a partition's leader for its first and last sequence.
 func (l *Feeds) ends(ctx context.Context, p int) (eventlog.Span, error) {
-	var body struct {
-		link.Refusal
-		Config struct {
-			Metadata map[string]string `json:"metadata"`
-		} `json:"config"`
-		State struct {
-			First uint64 `json:"first_seq"`
-			Last  uint64 `json:"last_seq"`
-		} `json:"state"`
-	}
-	if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(p), struct{}{}, &body); err != nil {
+	info, err := l.StreamInfo(ctx, layout.LogStream(p), "")
+	if err != nil {
 		return eventlog.Span{}, fmt.Errorf("jetstream: ends: %w", err)
 	}
-	l.NoteFirst(p, body.State.First)
-	return eventlog.Span{First: max(body.State.First, 1), Last: body.State.Last, Begins: streams.BeginsWith(body.Config.Metadata)}, nil
+	first := info.State.FirstSeq
+	l.NoteFirst(p, first)
+	return eventlog.Span{First: max(first, 1), Last: info.State.LastSeq, Begins: streams.BeginsWith(info.Config.Metadata)}, nil
 }
 
 // errFeedLost: the consumer does not answer any more.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
@@ -48,32 +49,28 @@ const ReadableTries = 5
 
 // Count returns how many messages a subject has.
 func (l *Link) Count(ctx context.Context, stream, subject string) (uint64, error) {
-	var body struct {
-		Refusal
-		State struct {
-			Subjects map[string]uint64 `json:"subjects"`
-		} `json:"state"`
-	}
-	if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+stream, map[string]string{"subjects_filter": subject}, &body); err != nil {
+	info, err := l.StreamInfo(ctx, stream, subject)
+	if err != nil {
 		return 0, fmt.Errorf("jetstream: count: %w", err)
 	}
-	return body.State.Subjects[subject], nil
+	return info.State.Subjects[subject], nil
 }
 
-// Bounds are a stream's first and last sequence.
-type Bounds struct {
-	First uint64 `json:"first_seq"`
-	Last  uint64 `json:"last_seq"`
-}
-
-// StateOf returns a stream's bounds, as its leader knows them.
-func (l *Link) StateOf(ctx context.Context, stream string) (Bounds, error) {
-	var body struct {
+// StreamInfo returns what a stream's leader reports, with the number of messages of each
+// subject that filter matches; an empty filter matches none. Cluster is never nil: if the
+// server is in no cluster, it is empty.
+func (l *Link) StreamInfo(ctx context.Context, stream, filter string) (*natsjs.StreamInfo, error) {
+	what := struct {
+		Filter string `json:"subjects_filter,omitempty"`
+	}{filter}
+	body := struct {
 		Refusal
-		State Bounds `json:"state"`
+		natsjs.StreamInfo
+	}{StreamInfo: natsjs.StreamInfo{Cluster: &natsjs.ClusterInfo{}}}
+	if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+stream, what, &body); err != nil {
+		return nil, err
 	}
-	err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+stream, struct{}{}, &body)
-	return body.State, err
+	return &body.StreamInfo, nil
 }
 
 // MessageAt returns the message with the given sequence.

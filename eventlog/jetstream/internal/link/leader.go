@@ -19,21 +19,13 @@ func (l *Link) Leads(ctx context.Context, stream string) bool {
 	if l.Opts.Replicas <= 1 {
 		return true
 	}
-	var info struct {
-		Refusal
-		Cluster struct {
-			Replicas []struct {
-				Offline bool          `json:"offline"`
-				Active  time.Duration `json:"active"` // time since it was last heard
-			} `json:"replicas"`
-		} `json:"cluster"`
-	}
-	if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+stream, struct{}{}, &info); err != nil {
+	info, err := l.StreamInfo(ctx, stream, "")
+	if err != nil {
 		return false
 	}
 	heard := 1
 	for _, r := range info.Cluster.Replicas {
-		if !r.Offline && r.Active < leaseTime {
+		if !r.Offline && r.Active < leaseTime { // Active is the time since it was last heard
 			heard++
 		}
 	}

@@ -65,18 +65,19 @@ func (h *hub) check() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	state, err := h.log.StateOf(ctx, layout.LogStream(h.partition))
+	info, err := h.log.StreamInfo(ctx, layout.LogStream(h.partition), "")
 	if err != nil {
 		return
 	}
-	h.log.NoteFirst(h.partition, state.First)
+	h.log.NoteFirst(h.partition, info.State.FirstSeq)
+	newest := info.State.LastSeq
 	h.mu.Lock()
-	h.known = max(h.known, state.Last)
-	silent = slices.DeleteFunc(silent, func(f *subscription) bool { return f.check.mark >= state.Last && !f.stale() })
+	h.known = max(h.known, newest)
+	silent = slices.DeleteFunc(silent, func(f *subscription) bool { return f.check.mark >= newest && !f.stale() })
 	slices.SortFunc(silent, func(a, b *subscription) int { return cmp.Compare(a.check.mark, b.check.mark) })
 	h.mu.Unlock()
 	for some := range slices.Chunk(silent, checkSessions) {
-		h.checkSome(ctx, some, state.Last)
+		h.checkSome(ctx, some, newest)
 	}
 }
 

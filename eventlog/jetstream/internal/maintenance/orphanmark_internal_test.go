@@ -322,9 +322,9 @@ func TestAPowerLossAfterAPurgeOfAll(t *testing.T) {
 		require.NoError(t, l.Seal(t.Context(), "s"))
 		_, err := l.Purge(t.Context(), storetest.PurgeNow)
 		require.NoError(t, err)
-		bounds, err := l.StateOf(t.Context(), layout.LogStream(0))
+		info, err := l.StreamInfo(t.Context(), layout.LogStream(0), "")
 		require.NoError(t, err)
-		require.Greater(t, bounds.First, bounds.Last)
+		require.Greater(t, info.State.FirstSeq, info.State.LastSeq)
 	}, func(l *Maintenance) {
 		storetest.Appended(t, l, "s", head, storetest.TextEntries("lost", 20))
 		require.NoError(t, l.Seal(t.Context(), "s"))

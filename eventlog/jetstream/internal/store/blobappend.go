@@ -92,18 +92,12 @@ func (l *Store) free(ctx context.Context, session string) (since uint64, err err
 		return 0, err
 	}
 	for range link.ReadableTries {
-		var body struct {
-			link.Refusal
-			State struct {
-				link.Bounds
-				Subjects map[string]uint64 `json:"subjects"` // the server counts them last
-			} `json:"state"`
-		}
-		if err := l.AskLeader(ctx, "$JS.API.STREAM.INFO."+stream, map[string]string{"subjects_filter": subject}, &body); err != nil {
+		info, err := l.StreamInfo(ctx, stream, subject)
+		if err != nil {
 			return 0, err
 		}
-		if body.State.Subjects[subject] == 0 {
-			return body.State.Last, nil
+		if info.State.Subjects[subject] == 0 { // the server counts them after it has read LastSeq
+			return info.State.LastSeq, nil
 		}
 		if head, err := l.Head(ctx, session); err == nil {
 			return 0, &eventlog.ConflictError{Head: head}

@@ -280,14 +280,15 @@ func (c *committer) commitEach(members []*PendingAppend) {
 func (c *committer) dropPurged(members []*PendingAppend, _ uint64) (left []*PendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), link.AnswerTimeout)
 	defer cancel()
-	state, err := c.log.StateOf(ctx, layout.LogStream(c.partition))
+	info, err := c.log.StreamInfo(ctx, layout.LogStream(c.partition), "")
 	if err != nil {
 		return nil, false
 	}
-	c.log.NoteFirst(c.partition, state.First)
+	first := info.State.FirstSeq
+	c.log.NoteFirst(c.partition, first)
 	left = make([]*PendingAppend, 0, len(members))
 	for _, a := range members {
-		if a.Expected == 0 || a.Expected >= state.First || a.behindPurged() {
+		if a.Expected == 0 || a.Expected >= first || a.behindPurged() {
 			left = append(left, a)
 		} else {
 			a.finish(0, &eventlog.ConflictError{})

@@ -9,7 +9,6 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
@@ -17,21 +16,11 @@ import (
 // sends a message about once a second.
 const silence = 5 * time.Second
 
-// leaderInfo is what a stream's leader reports. A server without a cluster reports none.
-type leaderInfo struct {
-	link.Refusal
-	natsjs.StreamInfo
-}
-
-// unheard reports whether the leader has not heard from r, though it has led for long enough.
-func (i *leaderInfo) unheard(r *natsjs.PeerInfo) bool {
+// unheard reports whether the leader that reported i has not heard from r, though it has
+// led for long enough.
+func unheard(i *natsjs.StreamInfo, r *natsjs.PeerInfo) bool {
 	since := i.Cluster.LeaderSince
 	return r.Active == 0 && since != nil && i.TimeStamp.Sub(*since) > silence
-}
-
-func (l *Set) leaderInfo(ctx context.Context, partition int) (*leaderInfo, error) {
-	info := leaderInfo{StreamInfo: natsjs.StreamInfo{Cluster: &natsjs.ClusterInfo{}}}
-	return &info, l.AskLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(partition), struct{}{}, &info)
 }
 
 // Replicas asks the leaders of the log's streams for the servers that have replicas, and
@@ -42,7 +31,7 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 	var found []*natsjs.StreamInfo
 	for p := range l.Partitions() {
 		asked := time.Now()
-		info, err := l.leaderInfo(ctx, p)
+		info, err := l.StreamInfo(ctx, layout.LogStream(p), "")
 		if err != nil {
 			return eventlog.Replicas{}, err
 		}
@@ -53,18 +42,18 @@ func (l *Set) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 		// A server whose message arrives while the leader answers is reported as if the leader
 		// had not heard from it. That is rare, so the leader is asked again.
 		for range 2 {
-			if !slices.ContainsFunc(info.Cluster.Replicas, info.unheard) {
+			if !slices.ContainsFunc(info.Cluster.Replicas, func(r *natsjs.PeerInfo) bool { return unheard(info, r) }) {
 				break
 			}
-			if info, err = l.leaderInfo(ctx, p); err != nil {
+			if info, err = l.StreamInfo(ctx, layout.LogStream(p), ""); err != nil {
 				return eventlog.Replicas{}, err
 			}
 		}
 		wanted := 1 + len(info.Cluster.Replicas)
-		found = append(found, &info.StreamInfo)
+		found = append(found, info)
 		present := wanted
 		for _, r := range info.Cluster.Replicas {
-			if r.Offline || r.Active > silence || info.unheard(r) {
+			if r.Offline || r.Active > silence || unheard(info, r) {
 				missing[r.Name] = true
 				present--
 			} else {
