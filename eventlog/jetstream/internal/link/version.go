@@ -1,12 +1,11 @@
 package link
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // LeastServer is the oldest server version on which an acknowledged append is safe.
@@ -16,12 +15,12 @@ const LeastReason = "before it, compaction of blocks ignored sync_interval: alwa
 
 // CheckServer returns an error that names the version if a server is too old.
 func CheckServer(version string) error {
-	v, ok := parseVersion(version)
-	if !ok {
+	v, _, _ := strings.Cut("v"+strings.TrimPrefix(version, "v"), "+")
+	if semver.Canonical(v) != v {
 		return fmt.Errorf("jetstream: server version %q is not understood: nats-server %s or later is needed (%s)",
 			version, LeastServer, LeastReason)
 	}
-	if least, _ := parseVersion(LeastServer); v.compare(least) < 0 {
+	if semver.Compare(v, "v"+LeastServer) < 0 {
 		return fmt.Errorf("jetstream: server version %s is too old: nats-server %s or later is needed (%s)",
 			version, LeastServer, LeastReason)
 	}
@@ -46,47 +45,4 @@ func (l *Link) ServerProblem() error {
 		return nil
 	}
 	return CheckServer(version)
-}
-
-// version is a server's version: three numbers, and the prerelease after them.
-type version struct {
-	numbers    [3]uint64
-	prerelease string
-}
-
-// parseVersion reads MAJOR.MINOR.PATCH[-PRERELEASE][+BUILD].
-func parseVersion(s string) (v version, ok bool) {
-	s, _, _ = strings.Cut(strings.TrimPrefix(s, "v"), "+")
-	core, prerelease, found := strings.Cut(s, "-")
-	if found && prerelease == "" {
-		return v, false
-	}
-	v.prerelease = prerelease
-	parts := strings.Split(core, ".")
-	if len(parts) != len(v.numbers) {
-		return v, false
-	}
-	for i, p := range parts {
-		n, err := strconv.ParseUint(p, 10, 32)
-		if err != nil || p != strconv.FormatUint(n, 10) {
-			return v, false
-		}
-		v.numbers[i] = n
-	}
-	return v, true
-}
-
-// compare returns whether v is before (-1) or after (1) w. A prerelease is before its
-// release; two prereleases of one release count as equal.
-func (v version) compare(w version) int {
-	if c := slices.Compare(v.numbers[:], w.numbers[:]); c != 0 {
-		return c
-	}
-	released := func(v version) int {
-		if v.prerelease == "" {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Compare(released(v), released(w))
 }

@@ -21,7 +21,7 @@ func TestServerVersions(t *testing.T) {
 	}
 	for _, garbage := range []string{
 		"", "2", "2.15", "2.15.2.1", "2.15.x", "latest", "2.15.-2", "-2.15.2", "2.15.2-", "2..2", "02.15.2", "2.15.2 ", " 2.15.2",
-		"2.+15.2", "99999999999.0.0", "2.15.99999999999999999999", "\x00", "٢.١٥.٢",
+		"2.+15.2", "\x00", "٢.١٥.٢",
 	} {
 		require.ErrorContains(t, CheckServer(garbage), fmt.Sprintf("server version %q is not understood: nats-server 2.15.2 or later", garbage))
 	}
