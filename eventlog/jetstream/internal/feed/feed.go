@@ -33,8 +33,7 @@ type Feeds struct{ *store.Store }
 
 func New(records *store.Store) *Feeds { return &Feeds{records} }
 
-// Identity implements eventlog.Feed: a log is identified by the creation time of its
-// streams.
+// Identity implements [jetstream.Log.Identity].
 func (l *Feeds) Identity(ctx context.Context) (string, error) {
 	var b strings.Builder
 	for p := range l.Partitions() {
@@ -92,8 +91,7 @@ func (l *Feeds) ends(ctx context.Context, p int) (eventlog.Span, error) {
 // errFeedLost: the consumer does not answer any more.
 var errFeedLost = errors.New("jetstream: the feed's consumer is lost")
 
-// Feed implements eventlog.Feed, with one consumer on the server. It replaces a lost
-// consumer, and fails if it makes no progress for 20 s.
+// Feed implements [jetstream.Log.Feed].
 func (l *Feeds) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Fed, error] {
 	return func(yield func(eventlog.Fed, error) bool) {
 		f := &feeder{log: l, partition: partition, at: from, patience: link.LeaderPatience, yield: yield}

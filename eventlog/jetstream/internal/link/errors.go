@@ -88,8 +88,7 @@ func appendError(e *APIError) error {
 	return e
 }
 
-// IsConflict reports whether the server refused to publish because the subject's last
-// message is another one than was expected, or may soon be.
+// IsConflict implements [jetstream.IsConflict].
 func IsConflict(err error) bool {
 	e, ok := errors.AsType[*natsjs.APIError](err)
 	return ok && (e.ErrorCode == codeWrongLastSequence || e.ErrorCode == codeWrongLastSequenceConstant)

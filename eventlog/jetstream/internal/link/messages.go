@@ -10,8 +10,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// Messages yields the messages of a stream that a filter matches, as its leader has them;
-// none if there is no such stream.
+// Messages implements [jetstream.Messages].
 func Messages(ctx context.Context, nc *nats.Conn, stream, filter string) iter.Seq2[*natsjs.RawStreamMsg, error] {
 	return func(yield func(*natsjs.RawStreamMsg, error) bool) {
 		fail := func(err error) { yield(nil, fmt.Errorf("jetstream: stream %s: %w", stream, err)) }

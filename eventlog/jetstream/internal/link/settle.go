@@ -35,11 +35,7 @@ func NewJetStream(nc *nats.Conn) (natsjs.JetStream, error) {
 	return natsjs.New(nc)
 }
 
-// Settle calls f again while a cluster can't do what f requests only because it has just
-// started, or has just lost a server: streams without a leader, servers that don't know
-// of each other yet. f may be called again after the request was carried out and its
-// answer lost. Settle returns f's last error when ctx ends, or after a minute if ctx has
-// no deadline. On a server without a cluster it calls f once.
+// Settle implements [jetstream.Settle].
 func Settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) error {
 	if isAlone(nc) {
 		return f(ctx)

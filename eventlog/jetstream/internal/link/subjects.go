@@ -17,9 +17,7 @@ type subjectsPage struct {
 	total    int               // of all subjects that match
 }
 
-// Subjects returns the subjects of a stream that a filter matches, with the number of
-// messages of each. A subject that has messages all the time is among them. It requests
-// each 100,000 with the patience of Settle.
+// Subjects implements [jetstream.Subjects].
 func Subjects(ctx context.Context, nc *nats.Conn, stream, filter string) (map[string]uint64, error) {
 	return allSubjects(func(offset int) (page subjectsPage, err error) {
 		err = Settle(ctx, nc, func(ctx context.Context) error {

@@ -47,9 +47,8 @@ func (l *Live) deliver(a *store.PendingAppend, last uint64, now time.Time) (subs
 	return l.hubOf(a.Session).deliver(a, last, now)
 }
 
-// Follow implements eventlog.Log. It joins the hub, catches up from the log, and
-// continues by sequence. A record names its predecessor, so a lost one is noticed and
-// read from the log.
+// Follow implements [jetstream.Log.Follow]: it joins the hub, catches up from the log, and
+// continues by sequence.
 func (l *Live) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		if err := l.follow(ctx, session, from, yield); err != nil && !errors.Is(err, link.ErrStopped) {

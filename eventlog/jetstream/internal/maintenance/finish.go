@@ -14,12 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// FinishErasures continues the erasures that have begun and not ended, for example
-// because their node has died, and returns how many have ended. Each node has to call it
-// regularly: only a node can overwrite the files of its own server. Nodes with lead set,
-// one or more, do the rest; they call [Maintenance.FindErasures] when they begin to lead.
-// Every hour such a node also looks for blobs, over a day old, of sessions without a
-// record, and removes them.
+// FinishErasures implements [jetstream.Log.FinishErasures].
 func (l *Maintenance) FinishErasures(ctx context.Context, lead bool) (n int, err error) {
 	if ctx, err = l.Frees(ctx); err != nil {
 		return 0, err
@@ -68,8 +63,7 @@ func (l *Maintenance) finishErasures(ctx context.Context, lead bool, now time.Ti
 	return n, errors.Join(failed...)
 }
 
-// FindErasures marks the sessions that have a tombstone and no mark; an older version
-// leaves such a session if its node dies. It checks every session.
+// FindErasures implements [jetstream.Log.FindErasures].
 func (l *Maintenance) FindErasures(ctx context.Context) error {
 	ctx, err := l.Frees(ctx)
 	if err != nil {

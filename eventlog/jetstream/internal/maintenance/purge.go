@@ -24,9 +24,7 @@ import (
 // purgeStep is how many messages one purge removes: appends wait meanwhile.
 const purgeStep = 50_000
 
-// Purge implements eventlog.Archive. It seals records that are old enough, so that a
-// later purge can remove more. Before a record is removed, its copy in the segments is
-// compared with it.
+// Purge implements [jetstream.Log.Purge].
 func (l *Maintenance) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Purged, error) {
 	o.SealedFor = cmp.Or(o.SealedFor, eventlog.MinSealed)
 	ctx, err := l.Frees(ctx)

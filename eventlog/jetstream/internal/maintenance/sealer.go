@@ -231,8 +231,7 @@ func (l *segments) sealerOf(session string) *sealer {
 	return l.sealers[l.PartitionOf(session)]
 }
 
-// Seal packs all records of a session into segments, the last of which may not be full.
-// The log does so in the background; retention needs it at once.
+// Seal implements [jetstream.Log.Seal].
 func (l *segments) Seal(ctx context.Context, session string) error {
 	head, inLog, err := l.HeadPlace(ctx, session)
 	if err != nil || !inLog {

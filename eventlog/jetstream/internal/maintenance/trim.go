@@ -19,8 +19,7 @@ import (
 // trimTries is how often Trim is retried because another trim was quicker.
 const trimTries = 10
 
-// Trim implements eventlog.Archive. The session's last segment always stays. Blobs stay
-// until the session is erased: another record may name them.
+// Trim implements [jetstream.Log.Trim].
 func (l *Maintenance) Trim(ctx context.Context, session string, upTo uint64) (floor uint64, err error) {
 	if ctx, err = l.Frees(ctx); err != nil {
 		return 0, err

@@ -205,9 +205,7 @@ func ConfigsOf(o link.Options, numbers []int, p int) []natsjs.StreamConfig {
 	return []natsjs.StreamConfig{records, segments, blobs, settled}
 }
 
-// CompressionOf returns the compression of streams with that many replicas. If a server
-// of a cluster restarts, it may compress the block to which it then appends (2.15.2, with
-// SyncAlways), and the replica is unreadable from then on.
+// CompressionOf implements [jetstream.CompressionOf].
 func CompressionOf(replicas int) natsjs.StoreCompression {
 	if replicas > 1 {
 		return natsjs.NoCompression
