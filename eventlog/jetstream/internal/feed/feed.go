@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -48,31 +49,18 @@ func (l *Feeds) Identity(ctx context.Context) (string, error) {
 
 // Spans implements eventlog.Feed.
 func (l *Feeds) Spans(ctx context.Context) ([]eventlog.Span, error) {
-	type reply struct {
-		p    int
-		ends eventlog.Span
-		err  error
+	if l.IsClosed() {
+		return nil, eventlog.ErrClosed
 	}
-	n := l.Partitions()
-	answers := make(chan reply, n)
-	for p := range n {
-		ask := func() {
-			ends, err := l.ends(ctx, p)
-			answers <- reply{p, ends, err}
-		}
-		if !l.Spawn(ask) {
-			return nil, eventlog.ErrClosed
-		}
+	all := make([]eventlog.Span, l.Partitions())
+	failed := make([]error, len(all))
+	var asked sync.WaitGroup
+	for p := range all {
+		asked.Go(func() { all[p], failed[p] = l.ends(ctx, p) })
 	}
-	all := make([]eventlog.Span, n)
-	var failed error
-	for range all {
-		a := <-answers
-		all[a.p] = a.ends
-		failed = errors.Join(failed, a.err)
-	}
-	if failed != nil {
-		return nil, failed
+	asked.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return nil, err
 	}
 	return all, nil
 }
