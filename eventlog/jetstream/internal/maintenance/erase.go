@@ -21,7 +21,8 @@ import (
 // Maintenance seals, purges, trims and erases sessions. It may be used from many
 // goroutines.
 type Maintenance struct {
-	*segments
+	*store.Store
+	sealers   [layout.MaxPartitions]*sealer // one for each possible partition
 	done      doneMarks
 	forgetFor time.Duration // forgetBudget
 
@@ -45,7 +46,7 @@ func Open(ctx context.Context, nc *nats.Conn, o link.Options, ready ...func(*Mai
 	if err != nil {
 		return nil, err
 	}
-	l := New(newSegments(store.New(set)))
+	l := New(store.New(set))
 	if !conn.Opts.ReadOnly {
 		if err := l.dropAllOrphanSegments(ctx); err != nil {
 			return nil, err
@@ -57,7 +58,7 @@ func Open(ctx context.Context, nc *nats.Conn, o link.Options, ready ...func(*Mai
 	for _, f := range ready {
 		f(l)
 	}
-	l.segments.start()
+	l.startSealers()
 	conn.WatchConnection()
 	set.StartGrowth()
 	if !conn.Opts.ReadOnly {
@@ -73,8 +74,15 @@ func Open(ctx context.Context, nc *nats.Conn, o link.Options, ready ...func(*Mai
 	return l, nil
 }
 
-func New(s *segments) *Maintenance {
-	return &Maintenance{segments: s, forgetFor: forgetBudget}
+func New(records *store.Store) *Maintenance {
+	l := &Maintenance{Store: records, forgetFor: forgetBudget}
+	for p := range l.sealers {
+		l.sealers[p] = newSealer(records)
+	}
+	records.Appended = func(session string, expected, last uint64, stored []wire.Stored) {
+		l.sealerOf(session).note(session, expected, last, stored)
+	}
+	return l
 }
 
 // Erase implements eventlog.Log. A message on helix.erased.<p>.<S> marks the session as

@@ -108,7 +108,7 @@ func TestASealerForgetsWhatAnotherNodeErased(t *testing.T) {
 		sealedTo(t, b, "s", head)
 		_, err = a.Erase(t.Context(), "s")
 		require.NoError(t, err)
-		b.forget("s")
+		b.sealerOf("s").forget("s")
 	}
 }
 

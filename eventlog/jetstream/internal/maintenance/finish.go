@@ -241,7 +241,7 @@ func (l *Maintenance) beginAt(ctx context.Context, session string, tombstone uin
 	if err != nil {
 		return nil, err
 	}
-	l.forget(session)
+	l.sealerOf(session).forget(session)
 	// Later messages are of a session that was created again, if another node has
 	// finished the same erasure.
 	parts, err := l.PartsOf(ctx, session, tombstone)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/helixd/helixd/eventlog/jetstream/internal/store"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
-	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -45,23 +44,15 @@ type sealer struct {
 	bytes int // of all unsealed records
 }
 
-// segments seals the sessions of all partitions.
-type segments struct {
-	*store.Store
-	sealers [layout.MaxPartitions]*sealer // one for each possible partition
+func newSealer(l *store.Store) *sealer {
+	return &sealer{log: l, wake: make(chan struct{}, 1), tails: map[string]*unsealed{}}
 }
 
-func newSegments(records *store.Store) *segments {
-	l := &segments{Store: records}
-	for p := range l.sealers {
-		l.sealers[p] = newSealer(records)
-	}
-	records.Appended = l.note
-	return l
-}
+// room is how many bytes of unsealed records it may keep.
+func (s *sealer) room() int { return cmp.Or(s.most, sealBuffer/s.log.Partitions()) }
 
-// start seals what is due until the log is closed.
-func (l *segments) start() {
+// startSealers seals what is due until the log is closed.
+func (l *Maintenance) startSealers() {
 	run := func(p int, _ uint64) {
 		if !l.Opts.ReadOnly && l.Opts.Hook == nil {
 			l.Spawn(l.sealers[p].run)
@@ -72,20 +63,6 @@ func (l *segments) start() {
 	}
 	l.OnPartition = append(l.OnPartition, run)
 }
-
-func (l *segments) note(session string, expected, last uint64, records []wire.Stored) {
-	l.sealerOf(session).note(session, expected, last, records)
-}
-
-// forget drops the unsealed records of a session.
-func (l *segments) forget(session string) { l.sealerOf(session).forget(session) }
-
-func newSealer(l *store.Store) *sealer {
-	return &sealer{log: l, wake: make(chan struct{}, 1), tails: map[string]*unsealed{}}
-}
-
-// room is how many bytes of unsealed records it may keep.
-func (s *sealer) room() int { return cmp.Or(s.most, sealBuffer/s.log.Partitions()) }
 
 // note adds an acknowledged append.
 func (s *sealer) note(session string, expected, last uint64, records []wire.Stored) {
@@ -227,12 +204,12 @@ func (s *sealer) forget(session string) {
 	}
 }
 
-func (l *segments) sealerOf(session string) *sealer {
+func (l *Maintenance) sealerOf(session string) *sealer {
 	return l.sealers[l.PartitionOf(session)]
 }
 
 // Seal implements [jetstream.Log.Seal].
-func (l *segments) Seal(ctx context.Context, session string) error {
+func (l *Maintenance) Seal(ctx context.Context, session string) error {
 	head, inLog, err := l.HeadPlace(ctx, session)
 	if err != nil || !inLog {
 		return err
