@@ -79,20 +79,30 @@ const DoneFor = time.Hour
 var errMarkMoved = errors.New("jetstream: another node continues the erasure")
 
 func (l *Store) ErasingOf(ctx context.Context, session string) (*Erasing, error) {
-	p := l.PartitionOf(session)
-	m, err := l.LastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
-	e := &Erasing{At: m.Sequence, Time: m.At}
-	switch {
-	case errors.Is(err, link.ErrNoMessage):
-		return &Erasing{}, nil
-	case err != nil:
-		return nil, err
-	case len(m.Data) == 0: // from an older version, which had removed everything
+	e, old, err := l.mark(ctx, session)
+	if old {
 		e.Round = 1 // no server has reported yet
 		e.Parts, err = l.PartsOf(ctx, session, 0)
-		return e, err
 	}
-	return e, e.Read(m)
+	return e, err
+}
+
+// mark returns the mark of a session's erasure, empty if there is none. old: an older
+// version has stored it, without content, when it had removed everything.
+func (l *Store) mark(ctx context.Context, session string) (e *Erasing, old bool, err error) {
+	p := l.PartitionOf(session)
+	m, err := l.LastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
+	if errors.Is(err, link.ErrNoMessage) {
+		return &Erasing{}, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	e = &Erasing{At: m.Sequence, Time: m.At}
+	if len(m.Data) == 0 {
+		return e, true, nil
+	}
+	return e, false, e.Read(m)
 }
 
 func (e *Erasing) Read(m wire.Message) error {

@@ -19,19 +19,11 @@ import (
 
 // lastTombstone returns the last tombstone of a session, 0 if none is known.
 func (l *Store) lastTombstone(ctx context.Context, session string) (uint64, error) {
-	p := l.PartitionOf(session)
-	m, err := l.LastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
-	var e Erasing
-	switch {
-	case errors.Is(err, link.ErrNoMessage):
-		return 0, nil
-	case err != nil:
+	e, _, err := l.mark(ctx, session)
+	if err != nil {
 		return 0, err
-	case len(m.Data) == 0: // from an older version
-		return 0, nil
 	}
-	err = e.Read(m)
-	return e.Tombstone, err
+	return e.Tombstone, nil
 }
 
 // outlived reports whether m, a segment or a floor of records up to last that was
