@@ -116,7 +116,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Worklist, error) {
 	o.Metrics = cmp.Or(o.Metrics, NewMetrics(nil))
 	o.Patience = cmp.Or(o.Patience, 30*time.Second)
 	o.scanEvery = cmp.Or(o.scanEvery, scanEvery)
-	js, err := natsjs.New(nc)
+	js, err := jetstream.NewJetStream(nc)
 	if err != nil {
 		return nil, fmt.Errorf("worklist: %w", err)
 	}

@@ -25,6 +25,10 @@ func Settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) e
 	return link.Settle(ctx, nc, f)
 }
 
+// NewJetStream returns JetStream's API. On a server without a cluster, which is asked only
+// once, its requests have the log's patience: the server's disk may stall.
+func NewJetStream(nc *nats.Conn) (natsjs.JetStream, error) { return link.NewJetStream(nc) }
+
 // FindOrCreate finds a stream, which may have other settings, or creates it. While a cluster
 // can't, or is creating it for another node, it tries again as [Settle] does.
 func FindOrCreate(ctx context.Context, nc *nats.Conn, js natsjs.JetStream, want natsjs.StreamConfig) (s natsjs.Stream, err error) {

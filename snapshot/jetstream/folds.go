@@ -72,12 +72,10 @@ type Folds struct {
 
 func newFolds(nc *nats.Conn, places Places) (*Folds, error) {
 	f := &Folds{nc: nc, places: places, try: tryTimeout}
-	var opts []natsjs.JetStreamOpt
 	if nc.ConnectedClusterName() == "" {
 		f.try = aloneTimeout
-		opts = append(opts, natsjs.WithDefaultTimeout(aloneTimeout))
 	}
-	js, err := natsjs.New(nc, opts...)
+	js, err := logjs.NewJetStream(nc)
 	if err != nil {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}

@@ -60,7 +60,7 @@ func (d *Days) open(ctx context.Context) (natsjs.JetStream, natsjs.Stream, error
 	if d.stream != nil {
 		return d.js, d.stream, nil
 	}
-	js, err := natsjs.New(d.nc)
+	js, err := jetstream.NewJetStream(d.nc)
 	if err != nil {
 		return nil, nil, fmt.Errorf("daily: %w", err)
 	}

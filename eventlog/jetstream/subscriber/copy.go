@@ -71,7 +71,7 @@ func Copy(ctx context.Context, nc *nats.Conn) iter.Seq2[eventlog.CopiedItem, err
 }
 
 func lastSequence(ctx context.Context, nc *nats.Conn) (last uint64, err error) {
-	js, err := natsjs.New(nc)
+	js, err := jetstream.NewJetStream(nc)
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +92,7 @@ func lastSequence(ctx context.Context, nc *nats.Conn) (last uint64, err error) {
 // Fill stores an item of [Copy] in a deployment without revocations. Items must come in
 // the order of Copy.
 func Fill(ctx context.Context, nc *nats.Conn, replicas int, item eventlog.CopiedItem) error {
-	js, err := natsjs.New(nc)
+	js, err := jetstream.NewJetStream(nc)
 	if err != nil {
 		return fmt.Errorf("revocations: %w", err)
 	}

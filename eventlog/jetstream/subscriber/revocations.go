@@ -96,7 +96,7 @@ func NewRevocations() *Revocations {
 // the server has answered is durable; nil: it already is. Failed reads are logged and
 // retried.
 func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, drop func(), sync func(context.Context) error, log *slog.Logger) error {
-	js, err := natsjs.New(nc)
+	js, err := jetstream.NewJetStream(nc)
 	if err != nil {
 		return fmt.Errorf("revocations: %w", err)
 	}

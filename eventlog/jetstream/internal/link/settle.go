@@ -26,8 +26,7 @@ const (
 // end.
 func isAlone(nc *nats.Conn) bool { return nc.ConnectedClusterName() == "" }
 
-// NewJetStream returns JetStream's API, with long timeouts for a server without a
-// cluster, which is asked only once.
+// NewJetStream implements [jetstream.NewJetStream].
 func NewJetStream(nc *nats.Conn) (natsjs.JetStream, error) {
 	if isAlone(nc) {
 		return natsjs.New(nc, natsjs.WithDefaultTimeout(LeaderPatience))
