@@ -226,8 +226,9 @@ func (s *Store) nearestKept(ctx context.Context, session string, n uint64) (foun
 	return found, found.state != nil && n-found.seq() <= nearKeyframe, tip, head, err
 }
 
-// keep adds keyframes of a session, unless a session was erased since erasures was read.
-func (s *Store) keep(ctx context.Context, session string, erasures uint64, more []keyframe, tip unsaved) {
+// keep adds keyframes of a session, and l if it is not nil, unless a session was erased
+// since erasures was read.
+func (s *Store) keep(ctx context.Context, session string, erasures uint64, more []keyframe, tip unsaved, l *live) {
 	_ = s.keyframes.Use(context.WithoutCancel(ctx), session, func(a *keyframes) (int, error) {
 		if s.erasures.Load() != erasures {
 			return a.thin(), nil
@@ -235,6 +236,9 @@ func (s *Store) keep(ctx context.Context, session string, erasures uint64, more 
 		a.add(more)
 		if tip.seq >= a.tip.seq {
 			a.tip = tip
+		}
+		if l != nil && (a.live == nil || a.live.state.Head < l.state.Head) {
+			a.live = l
 		}
 		return a.thin(), nil
 	})

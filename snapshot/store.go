@@ -312,7 +312,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	f.tip.seq = f.known
 	if (first > 0 || records >= keyframeEvery || to == 0 && records >= headRecords || f.tip.bytes >= keyframeBytes) && (head > first || !from.memory) {
 		f.layer.add(f.state.Clone(), digest(f.last), true)
-		s.keep(ctx, session, erasures, f.layer.added, f.tip)
+		s.keep(ctx, session, erasures, f.layer.added, f.tip, nil)
 		f.layer.added = nil
 	}
 	return f, nil

@@ -126,7 +126,7 @@ func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline,
 		}
 		s.opts.Metrics.folded(began, records)
 		if len(k.layer.added) > 0 {
-			s.keep(ctx, session, erasures, k.layer.added, unsaved{seq: k.Head()})
+			s.keep(ctx, session, erasures, k.layer.added, unsaved{seq: k.Head()}, nil)
 			k.layer.added, k.layer.own = nil, 0
 		}
 	}()

@@ -154,18 +154,8 @@ func (t *Tip) Release() {
 	measured.measure()
 	t.own = measured.own
 	// It needs no deadline: Use does not wait for callers that read the log.
-	_ = s.keyframes.Use(context.Background(), t.session, func(a *keyframes) (int, error) {
-		if s.erasures.Load() != t.erasures {
-			return a.thin(), nil
-		}
-		a.add(t.layer.added)
-		t.layer.added = nil
-		if t.tip.seq >= a.tip.seq {
-			a.tip = t.tip
-		}
-		if a.live == nil || a.live.state.Head < t.state.Head {
-			a.live = &live{folding: t.folding, contended: t.contended, own: t.own}
-		}
-		return a.thin(), nil
-	})
+	added := t.layer.added
+	t.layer.added = nil
+	l := t.live
+	s.keep(context.Background(), t.session, t.erasures, added, t.tip, &l)
 }
