@@ -68,7 +68,7 @@ func NewMessage(subject string, e Stored, mayShorten bool) *nats.Msg {
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{HeaderEnvelope: {packEnvelope(session, &e.Envelope, short)}}}
 	if e.Blob != "" {
-		m.Header[headerBlob] = []string{headerValue(e.Blob)}
+		m.Header[headerBlob] = []string{e.Blob}
 	}
 	if e.Origin != (eventlog.Origin{}) {
 		m.Header[headerOriginSequence] = []string{strconv.FormatUint(e.Origin.Sequence, 10)}
@@ -117,11 +117,6 @@ func SequenceOf(m *nats.Msg) (uint64, error) {
 
 // HeaderStream is the first header that a server adds to a message's own.
 const HeaderStream = "Nats-Stream"
-
-// headerValue makes any string fit a header line: visible ASCII is unchanged.
-func headerValue(s string) string {
-	return layout.Escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' })
-}
 
 // HeaderPlacesParts is how many messages a table of sessions has.
 const HeaderPlacesParts = "Helix-Parts"
