@@ -42,16 +42,22 @@ type Places struct {
 func (p *Places) Partitions() int { return p.Numbers[len(p.Numbers)-1] }
 
 func (p *Places) Of(session string) int {
-	if len(p.Settled) == 0 {
-		return Partition(session, p.Partitions())
-	}
-	h := placeHash(session)
-	for i, settled := range p.Settled {
-		if _, found := slices.BinarySearch(settled, h); found {
-			return Partition(session, p.Numbers[i])
+	n, _ := p.numberOf(session)
+	return Partition(session, n)
+}
+
+// numberOf returns the number of partitions by which a session is placed, and whether the
+// session is in a table.
+func (p *Places) numberOf(session string) (n int, settled bool) {
+	if len(p.Settled) > 0 {
+		h := placeHash(session)
+		for i, table := range p.Settled {
+			if _, found := slices.BinarySearch(table, h); found {
+				return p.Numbers[i], true
+			}
 		}
 	}
-	return Partition(session, p.Partitions())
+	return p.Partitions(), false
 }
 
 // Grown returns the places of a log that has grown to n partitions, with the table of the
@@ -63,13 +69,8 @@ func (p *Places) Grown(n int, settled []uint64) *Places {
 // Moves reports whether a session that does not exist yet will be elsewhere with n
 // partitions.
 func (p *Places) Moves(session string, n int) bool {
-	h := placeHash(session)
-	for _, settled := range p.Settled {
-		if _, found := slices.BinarySearch(settled, h); found {
-			return false
-		}
-	}
-	return Partition(session, p.Partitions()) != Partition(session, n)
+	now, settled := p.numberOf(session)
+	return !settled && Partition(session, now) != Partition(session, n)
 }
 
 // Staying returns the table for a growth to n, of the sessions that exist now.
