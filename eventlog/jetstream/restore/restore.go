@@ -303,7 +303,7 @@ func Finish(ctx context.Context, nc *nats.Conn, id string) error {
 	if id == "" || s.Restoring != id {
 		return fmt.Errorf("%w: it has no unfinished restore %s", ErrNotEmpty, id)
 	}
-	for _, name := range append(without(s.Streams, layout.LogStream(0)), layout.LogStream(0)) { // see Restorer.Finish
+	for _, name := range firstStreamLast(s.Streams) { // see Restorer.Finish
 		if err := unmarkStream(ctx, nc, js, name); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func Discard(ctx context.Context, nc *nats.Conn, id string) error {
 	if id == "" || s.Restoring != id {
 		return fmt.Errorf("%w: there is a stream %s", ErrNotEmpty, s.Streams[0])
 	}
-	for _, name := range append(without(s.Streams, layout.LogStream(0)), layout.LogStream(0)) { // which has the mark
+	for _, name := range firstStreamLast(s.Streams) { // it has the mark
 		err := link.Settle(ctx, nc, func(ctx context.Context) error {
 			if err := js.DeleteStream(ctx, name); !errors.Is(err, natsjs.ErrStreamNotFound) {
 				return err
@@ -93,13 +94,10 @@ func Discard(ctx context.Context, nc *nats.Conn, id string) error {
 	return nil
 }
 
-func without(names []string, name string) (rest []string) {
-	for _, n := range names {
-		if n != name {
-			rest = append(rest, n)
-		}
-	}
-	return rest
+// firstStreamLast moves the log's first stream to the end of names.
+func firstStreamLast(names []string) []string {
+	first := layout.LogStream(0)
+	return append(slices.DeleteFunc(names, func(n string) bool { return n == first }), first)
 }
 
 // lookEvery is the pause between two looks of [Await].
