@@ -51,7 +51,7 @@ const (
 )
 
 // Places returns the partition of a session, and how many there are: a log, or
-// [logjs.Hashed].
+// [layout.Hashed].
 type Places interface {
 	Partitions() int
 	PartitionOf(session string) int

@@ -114,7 +114,7 @@ func (l *Store) free(ctx context.Context, session string) (since uint64, err err
 	return 0, fmt.Errorf("%w: others create and erase session %q", eventlog.ErrUnavailable, session)
 }
 
-// errBlobsTaken: an append that created its session was late, see headerSince, and is removed.
+// errBlobsTaken: an append that created its session was late, see wire.HeaderSince, and is removed.
 var errBlobsTaken = fmt.Errorf("%w: the session was erased meanwhile", eventlog.ErrUnavailable)
 
 // confirmBlobs returns errBlobsTaken if an erasure may have removed the blobs of an

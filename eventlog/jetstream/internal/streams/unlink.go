@@ -36,7 +36,7 @@ func (l *Set) Scrubs(stream string) bool {
 
 // EraseSubject removes a subject's messages with sequence <= upTo for good, and returns
 // how many. It uses secure deletes, or, in a stream that is scrubbed, removes them so
-// that they can't be found; the caller then has them scrubbed, see taken.
+// that they can't be found; the caller then has them scrubbed.
 func (l *Set) EraseSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
 	if l.Scrubs(stream) {
 		if some, err := l.purgeSubject(ctx, stream, subject, upTo); err != nil || some > 0 {
