@@ -408,7 +408,10 @@ func (l *Set) update(ctx context.Context, s natsjs.Stream, want natsjs.StreamCon
 		}
 		config.RePublish = want.RePublish
 	}
-	s, err := l.JS.UpdateStream(ctx, config)
+	err := link.Settle(ctx, l.Conn, func(ctx context.Context) (err error) {
+		s, err = l.JS.UpdateStream(ctx, config)
+		return err
+	})
 	if err == nil {
 		err = l.AwaitRemoved(ctx, want.Name)
 	}
