@@ -151,3 +151,14 @@ func (d *daemon) answer(resp *http.Response) (int, map[string]any) {
 	require.NoError(d.t, json.Unmarshal(raw, &out), "%s", raw)
 	return resp.StatusCode, out
 }
+
+// listed is what a daemon lists of its sessions once the rows have caught up
+// with the log.
+func (d *daemon) listed() (answer map[string]any) {
+	d.t.Helper()
+	require.Eventually(d.t, func() bool {
+		_, answer = d.get("/sessions")
+		return answer["current"] == true
+	}, 2*time.Minute, 10*time.Millisecond)
+	return answer
+}
