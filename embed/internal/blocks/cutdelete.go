@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,19 +20,19 @@ import (
 // finishDeletes overwrites the message that the last record of a stream deletes, if its
 // bytes are still there. No server may use the folder.
 func finishDeletes(dir string) error {
-	streams, err := os.ReadDir(filepath.Join(dir, "jetstream", Account, "streams"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("embed: data dir: %w", err)
+	names, err := streamsIn(dir)
+	if err != nil {
+		return err
 	}
-	for _, s := range streams {
-		seq, err := lastDeleted(dir, s.Name())
+	for _, stream := range names {
+		seq, err := lastDeleted(dir, stream)
 		if err != nil {
-			return fmt.Errorf("embed: data dir: stream %s: %w", s.Name(), err)
+			return fmt.Errorf("embed: data dir: stream %s: %w", stream, err)
 		}
 		if seq == 0 {
 			continue
 		}
-		if err := (&Scrubber{Dir: dir, Stream: s.Name(), Subject: ">", From: seq, UpTo: seq}).rewriteAll(); err != nil {
+		if err := (&Scrubber{Dir: dir, Stream: stream, Subject: ">", From: seq, UpTo: seq}).rewriteAll(); err != nil {
 			return err
 		}
 	}

@@ -33,9 +33,9 @@ func removeTemporary(dir string) error {
 }
 
 // FinishErasing overwrites and removes what was to go when a server stopped or was
-// killed. No server may use the folder.
+// killed, and cuts off what it had begun to write. No server may use the folder.
 func FinishErasing(dir string) error {
-	for _, f := range []func(dir string) error{Redo, scrubAtStart, finishDeletes, removeTemporary} {
+	for _, f := range []func(dir string) error{Redo, scrubAtStart, cutUnfinished, finishDeletes, removeTemporary} {
 		if err := f(dir); err != nil {
 			return err
 		}
