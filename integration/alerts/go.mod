@@ -8,7 +8,7 @@ require (
 	github.com/helixd/helixd v0.0.0-00010101000000-000000000000
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.316.0
-	modernc.org/sqlite v1.62.0
+	modernc.org/sqlite v1.60.1
 )
 
 require (
@@ -119,7 +119,7 @@ require (
 	k8s.io/client-go v0.37.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
-	modernc.org/libc v1.80.1 // indirect
+	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
