@@ -8,8 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
-// Agent is one agent. Build one in code from [NewAgent], which has the
-// defaults.
+// Agent is one agent.
 type Agent struct {
 	Description  string `json:"description"`  // its description for models that may call it
 	SystemPrompt string `json:"systemPrompt"` // the instructions for its model
@@ -43,13 +42,6 @@ type Agent struct {
 	Workspace *Workspace `json:"workspace"`
 	// Workspaces is another name of workspace: one, by its name.
 	Workspaces map[string]Workspace `json:"workspaces"`
-}
-
-// NewAgent returns an agent with the defaults. It still needs a model.
-func NewAgent() Agent {
-	var a Agent
-	a.setDefaults()
-	return a
 }
 
 func (a *Agent) setDefaults() {

@@ -1,5 +1,5 @@
 // Package config reads helixd's configuration: helix.yaml, the environment
-// and, through [Config.Set], the command line's flags.
+// and, through [Config.SetFrom], the command line's flags.
 //
 // # What wins
 //

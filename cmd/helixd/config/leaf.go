@@ -28,18 +28,9 @@ func envName(key string) string {
 	return b.String()
 }
 
-// Keys returns the keys that the environment and [Config.Set] can set, in the
-// schema's order: every scalar outside of lists and maps, and lists of strings,
+// eachLeaf visits the keys that the environment and [Config.SetFrom] can set, in
+// the schema's order: every scalar outside of lists and maps, and lists of strings,
 // which are comma-separated there.
-func Keys() []string {
-	var keys []string
-	eachLeaf(reflect.ValueOf(Default()).Elem(), "", func(path string, _ reflect.Value) {
-		keys = append(keys, path)
-	})
-	return keys
-}
-
-// eachLeaf visits the scalars and lists of strings outside of lists and maps.
 func eachLeaf(v reflect.Value, path string, visit func(path string, v reflect.Value)) {
 	for field, value := range v.Fields() {
 		key := keyOf(field)
@@ -55,13 +46,10 @@ func eachLeaf(v reflect.Value, path string, visit func(path string, v reflect.Va
 	}
 }
 
-// Set sets a key of [Keys] from text, as [Config.SetFrom] does without a
-// source.
-func (c *Config) Set(key, value string) error { return c.SetFrom("", key, value) }
-
-// SetFrom sets a key of [Keys] from text. An unknown key or a bad value is an
-// error that names the source ("--listen") and the key, and changes nothing.
-// What depends on several keys is only seen by [Config.Validate].
+// SetFrom sets a scalar, or a list of strings, from text. An unknown key or a bad
+// value is an error that names the source ("--listen") and the key, and changes
+// nothing. Problems that depend on several keys are only reported by
+// [Config.Validate].
 func (c *Config) SetFrom(source, key, value string) error {
 	at := origin{name: source}
 	var leaf reflect.Value

@@ -18,14 +18,21 @@ func TestEnvName(t *testing.T) {
 		"chat.defaultAgent":         "HELIX_CHAT_DEFAULT_AGENT",
 	} {
 		assert.Equal(t, want, envName(key))
-		assert.Contains(t, Keys(), key)
+		assert.Contains(t, leaves(), key)
 	}
+}
+
+func leaves() (keys []string) {
+	eachLeaf(reflect.ValueOf(Default()).Elem(), "", func(path string, _ reflect.Value) {
+		keys = append(keys, path)
+	})
+	return keys
 }
 
 // Every leaf has its own variable, which sets it and nothing else.
 func TestEveryLeaf(t *testing.T) {
 	names := map[string]string{}
-	for _, key := range Keys() {
+	for _, key := range leaves() {
 		name := envName(key)
 		require.Empty(t, names[name], "%s and %s share a variable", key, names[name])
 		names[name] = key
@@ -73,7 +80,7 @@ func TestPrecedence(t *testing.T) {
 	assert.Equal(t, "e:1", c.Listen)
 	assert.Equal(t, "from-file", c.DataDir)
 	assert.Equal(t, "fsync", c.Durability)
-	require.NoError(t, c.Set("listen", "flag:1"))
+	require.NoError(t, c.SetFrom("", "listen", "flag:1"))
 	assert.Equal(t, "flag:1", c.Listen)
 	assert.NoError(t, c.Validate())
 }
@@ -90,8 +97,8 @@ func TestBadEnvironment(t *testing.T) {
 
 func TestSet(t *testing.T) {
 	c := Default()
-	require.NoError(t, c.Set("auth.allowUnauthenticated", "true"))
-	require.NoError(t, c.Set("nats.password", "pw"))
+	require.NoError(t, c.SetFrom("", "auth.allowUnauthenticated", "true"))
+	require.NoError(t, c.SetFrom("", "nats.password", "pw"))
 	assert.True(t, c.Auth.AllowUnauthenticated)
 	assert.Equal(t, "pw", c.NATS.Password.Reveal())
 
@@ -107,23 +114,22 @@ func TestSet(t *testing.T) {
 		assert.EqualError(t, c.SetFrom("--flag", tt.key, tt.value), tt.want)
 		assert.Equal(t, before, *c)
 	}
-	assert.EqualError(t, c.Set("listen", "x"), "listen: must be host:port")
+	assert.EqualError(t, c.SetFrom("", "listen", "x"), "listen: must be host:port")
 
 	// What needs another key waits for Validate.
 	require.NoError(t, c.SetFrom("--cert", "nats.tls.cert", "c.pem"))
 	assert.Error(t, c.Validate())
 	require.NoError(t, c.SetFrom("--key", "nats.tls.key", "k.pem"))
 	assert.NoError(t, c.Validate())
-	assert.NoError(t, (&Config{}).Set("dataDir", "x"))
-	assert.Error(t, (&Config{}).Set("nats.replicas", "x"))
+	assert.NoError(t, (&Config{}).SetFrom("", "dataDir", "x"))
+	assert.Error(t, (&Config{}).SetFrom("", "nats.replicas", "x"))
 }
 
 // `dev` adds its agents after Load.
 func TestDefaultAgentWithoutFile(t *testing.T) {
 	c, err := Load("", env{"HELIX_CHAT_DEFAULT_AGENT": "demo"}.lookup)
 	require.NoError(t, err)
-	a := NewAgent()
-	a.Model = Model{Provider: ProviderScripted, Script: []Turn{{Text: "Hi."}}}
+	a := Agent{MaxSteps: DefaultMaxSteps, Model: Model{Provider: ProviderScripted, Script: []Turn{{Text: "Hi."}}}}
 	c.Agents = map[string]Agent{"other": a}
 	assert.EqualError(t, c.Validate(), "HELIX_CHAT_DEFAULT_AGENT: chat.defaultAgent: must be one of the agents: other")
 	c.Agents["demo"] = a

@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"log/slog"
 	"regexp"
 )
 
@@ -21,9 +20,6 @@ func (c Config) String() string {
 
 // GoString is String.
 func (c Config) GoString() string { return c.String() }
-
-// LogValue is String.
-func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // MarshalJSON returns what String does; it is for people, and can't be read
 // back.

@@ -1,7 +1,7 @@
 package config
 
 import (
-	"encoding/json"
+	"encoding"
 	"fmt"
 )
 
@@ -17,8 +17,8 @@ type Secret struct {
 }
 
 var (
-	_ fmt.Formatter  = Secret{}
-	_ json.Marshaler = Secret{}
+	_ fmt.Formatter          = Secret{}
+	_ encoding.TextMarshaler = Secret{} // for JSON and slog, too
 )
 
 // NewSecret returns a secret of the value.
@@ -35,20 +35,11 @@ func (s Secret) Reveal() string {
 // IsZero reports whether the value is empty.
 func (s Secret) IsZero() bool { return s.Reveal() == "" }
 
-// String returns "[redacted]".
-func (s Secret) String() string { return redacted }
-
-// GoString returns "[redacted]".
-func (s Secret) GoString() string { return redacted }
-
 // Format writes "[redacted]" for all verbs.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 
 // MarshalText returns "[redacted]".
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
-
-// MarshalJSON returns "[redacted]" as a JSON string.
-func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
 
 // Revealed returns the values of secrets.
 func Revealed(secrets map[string]Secret) map[string]string {

@@ -63,9 +63,6 @@ func (k *checker) checkRemote(r RemoteAgent, path string) {
 // headerName is HTTP's token (RFC 9110, 5.6.2).
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-// reservedTools are prefixes of the tools that helixd itself gives agents.
-var reservedTools = []string{"__finish__", "subagent__", "companion__"}
-
 func (k *checker) checkTool(t Tool, path string) {
 	k.require(t.OutputSchema == nil || t.Client, path+".outputSchema", "is for client tools: it is what a client's result must fit")
 	k.needed(t.HTTP != nil || t.Client, path, "needs either http or client")

@@ -12,7 +12,7 @@ func (k *checker) checkMCP(servers []MCPServer, path string) {
 	for i, m := range servers {
 		at := index(path, i)
 		k.require(validName.MatchString(m.Name), at+".name", nameRule)
-		for _, prefix := range append([]string{"__"}, reservedTools...) {
+		for _, prefix := range []string{"__", "subagent__", "companion__"} {
 			if strings.HasPrefix(m.Name+"_", prefix) {
 				k.require(false, at+".name", "the names of its tools would be reserved")
 				break

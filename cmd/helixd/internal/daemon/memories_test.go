@@ -107,10 +107,11 @@ func TestReloadOfMemories(t *testing.T) {
 // need no log.
 func TestEquip(t *testing.T) {
 	c := config.Default()
-	a := config.NewAgent()
-	a.Model = config.Model{Provider: config.ProviderScripted, Script: []config.Turn{{Text: "x"}}}
-	a.Memory = &config.AgentMemory{Scope: "agent", Recall: 1, Save: true}
-	c.Agents = map[string]config.Agent{"a": a}
+	c.Agents = map[string]config.Agent{"a": {
+		MaxSteps: config.DefaultMaxSteps,
+		Model:    config.Model{Provider: config.ProviderScripted, Script: []config.Turn{{Text: "x"}}},
+		Memory:   &config.AgentMemory{Scope: "agent", Recall: 1, Save: true},
+	}}
 	agents, err := agentconfig.Agents(c)
 	require.NoError(t, err)
 	require.NoError(t, agentconfig.Equip(agentconfig.UnusedMemories(), c, agents))

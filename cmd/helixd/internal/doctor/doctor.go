@@ -68,15 +68,6 @@ const doctorTimeout = 2 * time.Minute
 // errProblems says that the doctor could look and has found problems.
 var errProblems = errors.New("found problems: each line says what to change")
 
-// notExamined says that the doctor could not look. It hides what it holds: an
-// interruption is no success.
-type notExamined struct{ err error }
-
-func (e notExamined) Error() string { return "not examined: " + e.err.Error() }
-
-// ExitCode is the code that the process exits with.
-func (notExamined) ExitCode() int { return 2 }
-
 func (c Command) Run(p *flags.Process) error {
 	return c.runBy(p, time.Now)
 }
@@ -89,7 +80,7 @@ func (c Command) runBy(p *flags.Process, now func() time.Time) error {
 	d := &exam{cmd: c, process: p, now: now, Report: out.add}
 	err := d.examine(ctx)
 	if err != nil {
-		err = notExamined{err}
+		err = flags.WithCode(2, fmt.Errorf("not examined: %w", err)) // hides its cause: an interruption is no success
 	}
 	if err := errors.Join(err, out.close(err)); err != nil {
 		return err

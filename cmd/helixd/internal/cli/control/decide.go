@@ -83,7 +83,11 @@ func (f decideFlags) decide(p *flags.Process, done string, answer client.Submiss
 		return source.Explained(err)
 	}
 	if submitted.Status != "accepted" {
-		return fmt.Errorf("%s has an answer already, which counts%s", terminal.Printable(f.Call), or(" ("+submitted.Reason+")", submitted.Reason != ""))
+		why := ""
+		if submitted.Reason != "" {
+			why = " (" + submitted.Reason + ")"
+		}
+		return fmt.Errorf("%s has an answer already, which counts%s", terminal.Printable(f.Call), why)
 	}
 	words := f.Call + " is " + done
 	switch left := len(submitted.PendingToolCallIDs); {
@@ -133,11 +137,4 @@ func onlyCall(p *flags.Process, s *source.Source, session string, approval bool)
 		return ids[0], nil
 	}
 	return "", fmt.Errorf("several calls wait for %s, name one with --call: %s", kind, terminal.Printable(strings.Join(ids, ", ")))
-}
-
-func or(text string, is bool) string {
-	if is {
-		return text
-	}
-	return ""
 }

@@ -63,7 +63,7 @@ type moved struct {
 // the mark, the single node may start again; after it, only the cluster may: the command
 // finishes when it is repeated.
 func (c growCmd) Run(p *flags.Process) error {
-	to, err := loadConfig(c.Config)
+	to, err := config.Load(c.Config, os.LookupEnv)
 	if err != nil {
 		return err
 	}

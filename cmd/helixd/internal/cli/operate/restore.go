@@ -108,7 +108,7 @@ func (c restoreCmd) open(p *flags.Process, header backup.Header) (*restoring, er
 	dataDir, url, opts := c.DataDir, c.NATS, []nats.Option{nats.Name("helixd")}
 	replicas := c.Replicas
 	if c.Config != "" {
-		from, err := loadConfig(c.Config)
+		from, err := config.Load(c.Config, os.LookupEnv)
 		if err != nil {
 			return nil, err
 		}
@@ -147,12 +147,4 @@ func (c restoreCmd) open(p *flags.Process, header backup.Header) (*restoring, er
 func restoreID(h backup.Header) (string, error) {
 	text, err := json.Marshal(h)
 	return fmt.Sprintf("restore %x", sha256.Sum256(text)), err
-}
-
-func loadConfig(path string) (*config.Config, error) {
-	c, err := config.Load(path, os.LookupEnv)
-	if err == nil {
-		err = c.Validate()
-	}
-	return c, err
 }
