@@ -7,7 +7,6 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -37,19 +36,10 @@ func (c forkCmd) Run(p *flags.Process) error {
 		}
 		req.Sequence = *at.At
 	}
-	return change(p, c.DaemonFlags, at.Session, "/fork", req, c.JSON, func(done api.Forked) string {
-		return fmt.Sprintf("%s is what %s was at %d", terminal.Printable(done.SessionID), terminal.Printable(done.FromSessionID), done.FromSequence)
-	})
-}
-
-// change requests a change of a session, and prints the answer.
-func change[T any](p *flags.Process, daemon source.DaemonFlags, session, path string, request any, asJSON bool, words func(T) string) error {
-	answer, err := daemon.Connect().Post(p.Ctx, source.Session(session, path), request)
+	done, err := c.Connect().Fork(p.Ctx, at.Session, req)
 	if err != nil {
-		return err
+		return source.Explained(err)
 	}
-	return source.Show(p, asJSON, answer, func(done T) error {
-		_, err := fmt.Fprintln(p.Stdout, words(done))
-		return err
-	})
+	words := fmt.Sprintf("%s is what %s was at %d", terminal.Printable(done.SessionID), terminal.Printable(done.FromSessionID), done.FromSequence)
+	return terminal.Result(p.Stdout, c.JSON, done, words)
 }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 
-	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
@@ -46,19 +44,14 @@ func (c importCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer s.Close()
-	answer, err := s.Send(p.Ctx, remotehttp.Request{
-		Method: http.MethodPost, Route: source.Session(first.session, "/import"), ContentType: "application/x-ndjson",
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(first.all), nil },
-	})
+	done, err := s.Import(p.Ctx, first.session, func() (io.ReadCloser, error) { return io.NopCloser(first.all), nil })
 	if err != nil {
-		return err
+		return source.Explained(err)
 	}
 	shown.Close()
-	return source.Show(p, c.JSON, answer, func(done api.Imported) error {
-		_, err := fmt.Fprintf(p.Stdout, "%s: %s, of which %d are new: sequences %d to %d\n", terminal.Printable(done.SessionID),
-			terminal.Count(done.Records, "record"), done.Appended, done.FirstSequence, done.LastSequence)
-		return err
-	})
+	words := fmt.Sprintf("%s: %s, of which %d are new: sequences %d to %d", terminal.Printable(done.SessionID),
+		terminal.Count(done.Records, "record"), done.Appended, done.FirstSequence, done.LastSequence)
+	return terminal.Result(p.Stdout, c.JSON, done, words)
 }
 
 // input is an export whose first line was looked at.

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,7 +14,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
-	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 type memoriesCmd struct {
@@ -123,27 +122,11 @@ type memoriesSaveCmd struct {
 }
 
 func (c memoriesSaveCmd) Run(p *flags.Process) error {
-	scope := c.scope()
-	draft := map[string]any{"scope": scope.Kind, "id": scope.ID, "content": c.Content, "tags": append([]string{}, c.Tag...)}
-	if scope.Tenant != "" {
-		draft["tenant"] = scope.Tenant
-	}
-	raw, err := json.Marshal(draft)
+	m, err := c.Connect().SaveMemory(p.Ctx, client.MemoryDraft{Scope: c.scope(), Content: c.Content, Tags: c.Tag, IdempotencyKey: c.Key})
 	if err != nil {
-		return err
+		return source.Explained(err)
 	}
-	header := map[string]string{}
-	if c.Key != "" {
-		header[api.HeaderIdempotency] = c.Key
-	}
-	answer, err := c.Connect().Send(p.Ctx, remotehttp.Request{Method: http.MethodPost, Route: "/memories", Header: header, Body: raw})
-	if err != nil {
-		return err
-	}
-	return source.Show(p, c.JSON, answer, func(m readmodel.Memory) error {
-		_, err := fmt.Fprintln(p.Stdout, terminal.Printable(m.ID))
-		return err
-	})
+	return terminal.Result(p.Stdout, c.JSON, m, terminal.Printable(m.ID))
 }
 
 type memoriesForgetCmd struct {
@@ -191,12 +174,10 @@ type memoriesProcessCmd struct {
 }
 
 func (c memoriesProcessCmd) Run(p *flags.Process) error {
-	answer, err := c.Connect().Post(p.Ctx, "/memories/process", struct{}{})
+	done, err := c.Connect().ProcessMemories(p.Ctx)
 	if err != nil {
-		return err
+		return source.Explained(err)
 	}
-	return source.Show(p, c.JSON, answer, func(done struct{ Found, Embedded, Failed int }) error {
-		_, err := fmt.Fprintf(p.Stdout, "%d without a vector, %d have one now, %d failed\n", done.Found, done.Embedded, done.Failed)
-		return err
-	})
+	words := fmt.Sprintf("%d without a vector, %d have one now, %d failed", done.Found, done.Embedded, done.Failed)
+	return terminal.Result(p.Stdout, c.JSON, done, words)
 }

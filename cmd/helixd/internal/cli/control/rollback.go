@@ -63,12 +63,15 @@ func (c rollbackCmd) Run(p *flags.Process) error {
 			return errNotConfirmed
 		}
 	}
-	return change(p, c.DaemonFlags, session, "/rollback", to, c.JSON, func(done api.RolledBack) string {
-		if !done.RolledBack {
-			return "there was nothing to take back"
-		}
-		return fmt.Sprintf("%s is back at %d: what came after it, up to %d, is discarded", terminal.Printable(done.SessionID), done.AfterSequence, done.AtSequence)
-	})
+	done, err := c.Connect().Rollback(p.Ctx, session, to)
+	if err != nil {
+		return source.Explained(err)
+	}
+	words := "there was nothing to take back"
+	if done.RolledBack {
+		words = fmt.Sprintf("%s is back at %d: what came after it, up to %d, is discarded", terminal.Printable(done.SessionID), done.AfterSequence, done.AtSequence)
+	}
+	return terminal.Result(p.Stdout, c.JSON, done, words)
 }
 
 // question says what there is to lose, as far as the caller may see it.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -21,6 +19,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/version"
+	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -99,19 +98,11 @@ func (c backupCmd) write(p *flags.Process, out io.Writer) error {
 		return err
 	}
 	defer s.Close()
-	q := url.Values{}
-	if c.Rate > 0 {
-		q.Set("rate", strconv.FormatInt(int64(c.Rate), 10))
-	}
-	answer, err := s.Get(p.Ctx, "/backup", q)
-	if err != nil {
-		return err
-	}
-	defer answer.Close()
-	if _, err := io.Copy(out, answer); err != nil {
+	err = s.Backup(p.Ctx, out, int64(c.Rate))
+	if errors.Is(err, client.ErrStreamDropped) {
 		return fmt.Errorf("the daemon did not send all of it, see its log: %w", err)
 	}
-	return nil
+	return source.Explained(err)
 }
 
 func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 type retainCmd struct {
@@ -30,30 +30,23 @@ func (c retainCmd) Validate() error {
 
 // Run applies retention to all sessions and prints what was removed.
 func (c retainCmd) Run(p *flags.Process) error {
-	want := map[string]any{}
+	want := client.Retention{PurgeOlderThan: c.PurgeOlderThan, DropOlderThan: c.DropOlderThan}
 	if c.MaxBytes != "" {
 		n, ok := config.ParseBytes(c.MaxBytes)
 		if !ok || n == 0 {
 			return fmt.Errorf("--max-bytes: %q is no amount of bytes such as 10GiB", c.MaxBytes)
 		}
-		want["maxBytes"] = int64(n)
+		want.MaxBytes = new(uint64(n))
 	}
-	for name, d := range map[string]*time.Duration{"purgeOlderThan": c.PurgeOlderThan, "dropOlderThan": c.DropOlderThan} {
-		if d != nil {
-			want[name] = d.String()
-		}
-	}
-	answer, err := c.Connect().Post(p.Ctx, "/retention", want)
+	done, err := c.Connect().Retain(p.Ctx, want)
 	if err != nil {
-		return err
+		return source.Explained(err)
 	}
-	return source.Show(p, c.JSON, answer, func(done api.Retained) error {
-		var purged uint64
-		for _, part := range done.Purged {
-			purged += part.Records
-		}
-		_, err := fmt.Fprintf(p.Stdout, "%s removed from the log; %s have a shorter history; the log and its segments hold %s\n",
-			terminal.Count(int(purged), "record"), terminal.Count(len(done.Dropped), "session"), terminal.Bytes(int64(done.Bytes)))
-		return err
-	})
+	var purged uint64
+	for _, part := range done.Purged {
+		purged += part.Records
+	}
+	words := fmt.Sprintf("%s removed from the log; %s have a shorter history; the log and its segments hold %s",
+		terminal.Count(int(purged), "record"), terminal.Count(len(done.Dropped), "session"), terminal.Bytes(int64(done.Bytes)))
+	return terminal.Result(p.Stdout, c.JSON, done, words)
 }
