@@ -1,53 +1,39 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // json returns the node as JSON. Numbers keep their digits, mappings their
 // order.
 func (n *node) json() json.RawMessage {
-	var b bytes.Buffer
-	n.writeJSON(&b)
-	return b.Bytes()
-}
-
-func (n *node) writeJSON(b *bytes.Buffer) {
+	text := "null"
 	switch n.kind {
-	case kindNull:
-		b.WriteString("null")
 	case kindBool, kindNumber:
-		b.WriteString(n.text)
+		text = n.text
 	case kindString:
-		writeString(b, n.text)
+		text = quoted(n.text)
 	case kindMapping:
-		b.WriteByte('{')
+		members := make([]string, len(n.pairs))
 		for i, p := range n.pairs {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeString(b, p.key)
-			b.WriteByte(':')
-			p.value.writeJSON(b)
+			members[i] = quoted(p.key) + ":" + string(p.value.json())
 		}
-		b.WriteByte('}')
+		text = "{" + strings.Join(members, ",") + "}"
 	case kindSequence:
-		b.WriteByte('[')
+		items := make([]string, len(n.items))
 		for i, item := range n.items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			item.writeJSON(b)
+			items[i] = string(item.json())
 		}
-		b.WriteByte(']')
+		text = "[" + strings.Join(items, ",") + "]"
 	}
+	return json.RawMessage(text)
 }
 
-func writeString(b *bytes.Buffer, s string) {
+func quoted(s string) string {
 	data, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // strings always marshal
 	}
-	b.Write(data)
+	return string(data)
 }
