@@ -15,7 +15,7 @@ import (
 type replayCmd struct {
 	streamFlags
 	Session  string        `arg:"" help:"Session id; SESSION@N: only chunks after N, or with --live the fork's place; SESSION@A..B: only chunks after A, up to B."`
-	From     uint64        `help:"Only chunks after this sequence."`
+	From     *uint64       `help:"Only chunks after this sequence." placeholder:"N"`
 	To       *uint64       `help:"Only chunks up to this sequence; without it the head." placeholder:"N"`
 	Speed    float64       `help:"How many times as fast as it was recorded; 0: without any pause." default:"1"`
 	MaxPause time.Duration `help:"No pause is longer." default:"2s"`
@@ -26,9 +26,20 @@ type replayCmd struct {
 
 // chosen is the command with the sequences of SESSION@N or SESSION@A..B in its flags.
 func (c replayCmd) chosen() (replayCmd, error) {
-	only, err := source.StretchOr(c.Session, c.From, c.To)
-	c.Session, c.From, c.To = only.Session, only.From, only.To
+	only, err := source.StretchOr(c.Session, c.after(), c.To)
+	if _, after, _, _ := source.Between(c.Session); after != nil || only.Point {
+		c.From = &only.From
+	}
+	c.Session, c.To = only.Session, only.To
 	return c, err
+}
+
+// after is the sequence after which the chunks are; 0: all of them.
+func (c replayCmd) after() uint64 {
+	if c.From == nil {
+		return 0
+	}
+	return *c.From
 }
 
 // Validate makes what does not go together a matter of usage.
@@ -62,7 +73,7 @@ func (c replayCmd) Run(p *flags.Process) error {
 // play shows what a replay sends.
 func (c replayCmd) play(p *flags.Process, s *source.Source) error {
 	q := url.Values{
-		"from":     {strconv.FormatUint(c.From, 10)},
+		"from":     {strconv.FormatUint(c.after(), 10)},
 		"speed":    {strconv.FormatFloat(c.Speed, 'f', -1, 64)},
 		"maxPause": {strconv.FormatInt(c.MaxPause.Milliseconds(), 10)},
 	}

@@ -34,6 +34,8 @@ func (f liveFlags) check(c replayCmd) error {
 	case !f.Live:
 	case c.Verify || c.To != nil || c.SSE:
 		return errors.New("--live can't be combined with --verify, --to or --sse")
+	case c.From != nil && *c.From == 0: // which the daemon would take for the head
+		return errors.New("there is nothing up to sequence 0")
 	case c.NATS != "":
 		return errors.New("--live needs a daemon that runs agents: it can't be combined with --nats")
 	}
@@ -84,7 +86,7 @@ func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 	if err != nil {
 		return err
 	}
-	fork, err := s.Fork(p.Ctx, c.Session, client.ForkRequest{Target: client.Target{Sequence: c.From}, SessionID: c.As, Edit: edit, Run: true})
+	fork, err := s.Fork(p.Ctx, c.Session, client.ForkRequest{Target: client.Target{Sequence: c.after()}, SessionID: c.As, Edit: edit, Run: true})
 	if err != nil {
 		return source.Explained(err)
 	}

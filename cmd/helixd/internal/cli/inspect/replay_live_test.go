@@ -67,6 +67,9 @@ func TestReplayLive(t *testing.T) {
 		"no such file":        {[]string{"replay", "s", "--live", "--system-prompt", "@" + prompt + "x"}, "no such file"},
 		"no such call":        {[]string{"replay", "s", "--live", "--tool-error", "c9=x", "--as", "bad"}, "(INVALID_REQUEST)"},
 		"a moment to come":    {[]string{"replay", "s", "--live", "--from", "9999", "--as", "bad"}, "(CURSOR_AHEAD)"},
+		"nothing":             {[]string{"replay", "s@0", "--live", "--as", "bad"}, "there is nothing up to sequence 0"},
+		"a stretch of all":    {[]string{"replay", "s@0..", "--live", "--as", "bad"}, "there is nothing up to sequence 0"},
+		"from nothing":        {[]string{"replay", "s", "--from", "0", "--live", "--as", "bad"}, "there is nothing up to sequence 0"},
 		"nobody's":            {[]string{"replay", "nobody", "--live"}, "(NOT_FOUND)"},
 		"a name that is gone": {[]string{"replay", "s", "--live", "--as", "oslo"}, "(SESSION_EXISTS)"},
 	} {

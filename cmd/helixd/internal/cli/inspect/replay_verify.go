@@ -32,7 +32,7 @@ func (f verifyFlags) check(c replayCmd) error {
 	case !f.Verify:
 	case f.Config == "":
 		return errors.New("--verify needs the agents of a configuration: --config FILE")
-	case c.From != 0 || c.To != nil || c.SSE:
+	case c.after() != 0 || c.To != nil || c.SSE:
 		return errors.New("--verify looks at the whole session: --from, --to and --sse don't go with it")
 	}
 	return nil
