@@ -40,11 +40,22 @@ func (c completionCmd) Run(p *flags.Process) error {
 
 var scripts = map[string]string{
 	"bash": `_helixd() {
-	local word
+	local i n=-1 space line=$COMP_LINE word first
+	local -a words
+	# COMP_WORDS has the pieces of words between the characters of COMP_WORDBREAKS, such as = and :.
+	# Pieces without a space between them are one word, of which a reply replaces the last piece only.
+	for ((i = 0; i <= COMP_CWORD; i++)); do
+		space=${line%%[![:space:]]*}
+		[[ $i -eq 0 || -n $space ]] && n=$((n + 1))
+		words[n]+=${COMP_WORDS[i]}
+		line=${line#*"${COMP_WORDS[i]}"}
+	done
+	first=${words[n]%"${words[n]##*["$COMP_WORDBREAKS"]}"}
+	first=${first%@} # which bash counts to the last piece
 	COMPREPLY=()
 	while IFS=$'\t' read -r word _; do
-		COMPREPLY+=("$word")
-	done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:0:COMP_CWORD+1}" 2>/dev/null)
+		COMPREPLY+=("${word#"$first"}")
+	done < <("${words[0]}" __complete "${words[@]}" 2>/dev/null)
 	if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]]; then
 		compopt -o nospace
 	fi

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +68,7 @@ func TestCompletionScripts(t *testing.T) {
 	program := filepath.Join(dir, "helixd")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nshift\nprintf 's-%s\\thelp: of it\\n' \"$@\"\n"), 0o700))
 	for shell, ask := range map[string]string{
-		"bash": "COMP_WORDS=(helixd tail s); COMP_CWORD=2; _helixd; printf '%s\\n' \"${COMPREPLY[@]}\"",
+		"bash": "COMP_LINE='helixd tail s'; COMP_WORDS=(helixd tail s); COMP_CWORD=2; _helixd; printf '%s\\n' \"${COMPREPLY[@]}\"",
 		"zsh":  "compdef() { }; . ./script; words=(helixd tail s); CURRENT=3; _describe() { printf '%s\\n' \"${found[@]%%:*}\" }; _helixd",
 		"fish": "complete -C 'helixd tail s' | string split -f 1 \\t",
 	} {
@@ -87,6 +88,43 @@ func TestCompletionScripts(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.ElementsMatch(t, []string{"s-helixd", "s-tail", "s-s"}, strings.Fields(string(out)))
+		})
+	}
+}
+
+// bash splits words at =, : and @, too, and replaces only the last piece, with an @ before it.
+func TestBashCompletionOfWordsInPieces(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	dir := t.TempDir()
+	script, given := filepath.Join(dir, "script"), filepath.Join(dir, "given")
+	require.NoError(t, os.WriteFile(script, []byte(scripts["bash"]), 0o600))
+	program := "#!/bin/sh\nshift\nprintf '%s\\n' \"$@\" > " + given + "\nfor last; do :; done\nprintf '%s1\\thelp\\n%s2\\t\\n' \"$last\" \"$last\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "helixd"), []byte(program), 0o700))
+	for name, c := range map[string]struct {
+		line, pieces  string // the pieces up to the cursor and after it, as bash makes them
+		cursor        int    // at which piece it is
+		words, offers []string
+	}{
+		"a URL":                {"helixd tail --server=http://127.0.0.1:8080 s", "helixd tail --server = http : //127.0.0.1 : 8080 s", 9, []string{"helixd", "tail", "--server=http://127.0.0.1:8080", "s"}, []string{"s1", "s2"}},
+		"after a URL":          {"helixd tail --server http://h:1 ", "helixd tail --server http : //h : 1 ''", 8, []string{"helixd", "tail", "--server", "http://h:1", ""}, []string{"1", "2"}},
+		"an id with colons":    {"helixd tail  a::b:c", "helixd tail a :: b : c", 6, []string{"helixd", "tail", "a::b:c"}, []string{"c1", "c2"}},
+		"an id after a colon":  {"helixd tail a:", "helixd tail a :", 3, []string{"helixd", "tail", "a:"}, []string{"1", "2"}},
+		"a point of a session": {"helixd state s@4", "helixd state s @ 4", 4, []string{"helixd", "state", "s@4"}, []string{"@41", "@42"}},
+		"within a line":        {"helixd tail a:b --lines", "helixd tail a : b --lines", 4, []string{"helixd", "tail", "a:b"}, []string{"b1", "b2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ask := fmt.Sprintf(`. ./script; COMP_WORDBREAKS=$' \t\n"\'@><=;|&(:'; COMP_LINE=%q; COMP_WORDS=(%s); COMP_CWORD=%d; _helixd; printf '%%s\n' "${COMPREPLY[@]}"`, c.line, c.pieces, c.cursor)
+			cmd := exec.CommandContext(t.Context(), bash, "-c", ask)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			got, err := os.ReadFile(given)
+			require.NoError(t, err)
+			require.Equal(t, strings.Join(c.words, "\n")+"\n", string(got))
+			require.Equal(t, c.offers, strings.Fields(string(out)))
 		})
 	}
 }
