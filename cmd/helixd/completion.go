@@ -211,7 +211,16 @@ func paths(begin string) (all []string) {
 func atDaemon(kind string, words []string) (names []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	f := source.DaemonFlags{Server: flagOr(words, "--server", "HELIX_SERVER", source.DefaultServer), Token: flagOr(words, "--token", "HELIX_TOKEN", "")}
+	path := func(flag, variable string) string {
+		if name := flagOr(words, flag, variable, ""); name != "" {
+			return kong.ExpandPath(name) // a shell passes ~ as it is
+		}
+		return ""
+	}
+	f := source.DaemonFlags{
+		Server: flagOr(words, "--server", "HELIX_SERVER", source.DefaultServer), Token: flagOr(words, "--token", "HELIX_TOKEN", ""),
+		Trust: flags.Trust{CA: path("--ca", "HELIX_CA"), Cert: path("--cert", "HELIX_CERT"), Key: path("--cert-key", "HELIX_CERT_KEY")},
+	}
 	s := f.Connect()
 	if kind == "agent" {
 		r, _ := s.Ready(ctx) // no answer, no names

@@ -2,7 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // completed are the words that complete a line, whose last word is what is there of the one
@@ -127,4 +133,20 @@ func TestBashCompletionOfWordsInPieces(t *testing.T) {
 			require.Equal(t, c.offers, strings.Fields(string(out)))
 		})
 	}
+}
+
+// The daemon is asked as commands would ask it.
+func TestCompletionOverTLS(t *testing.T) {
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(api.Listing[api.Summary]{Page: api.Page[api.Summary]{Items: []api.Summary{{SessionID: "s"}}}})
+	}))
+	t.Cleanup(srv.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600))
+	require.Empty(t, atDaemon("session", []string{"tail", "--server", srv.URL}), "nobody vouches for the daemon")
+	require.Equal(t, []string{"s"}, atDaemon("session", []string{"tail", "--server", srv.URL, "--ca", ca}))
+	require.Equal(t, []string{"s"}, atDaemon("session", []string{"tail", "--server", srv.URL, "--ca=" + ca}))
+	t.Setenv("HELIX_CA", ca)
+	require.Equal(t, []string{"s"}, atDaemon("session", []string{"tail", "--server", srv.URL}))
+	require.Empty(t, atDaemon("session", []string{"tail", "--server", srv.URL, "--cert", ca}), "a certificate needs its key")
 }
