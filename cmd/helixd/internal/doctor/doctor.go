@@ -40,7 +40,7 @@ type Command struct {
 func (Command) Help() string {
 	return `It stores nothing and creates no stream. Each line is ok, a warning or a problem, what was looked at, what was found and, after ->, what to change.
 
-With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, exposure, certificates, workspaces, readModels, tracing, models, tools, mcp, remoteAgents, embedder, memory, folder, disk, daemon, listings, quotas, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, storage, clock.
+With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, exposure, certificates, workspaces, readModels, tracing, models, tools, mcp, remoteAgents, embedder, memory, folder, disk, daemon, listings, quotas, connection, security, permissions, jetstream, versions, streams, format, partitions, settings, replicas, durability, limits, storage, clock.
 
 The exit code is 0 without a problem, 1 with one, 2 if it could not look.`
 }

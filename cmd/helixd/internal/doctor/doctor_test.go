@@ -16,6 +16,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -463,4 +464,26 @@ func TestDoctorOnWorkspaces(t *testing.T) {
 		require.Contains(t, text(""), "ok       workspaces   commands have no network")
 	}
 	require.Contains(t, text(", network: host"), "warning  workspaces   commands of the agent coder reach the machine's network")
+}
+
+// The help lists the ids of all checks, which are constants here and in the package that
+// looks at deployments.
+func TestHelpListsTheIDs(t *testing.T) {
+	_, text, found := strings.Cut(Command{}.Help(), "The ids are stable: ")
+	require.True(t, found)
+	text, _, _ = strings.Cut(text, ".")
+	var ids []string
+	for _, dir := range []string{".", "../../../../eventlog/jetstream/doctor"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, match := range regexp.MustCompile(`(?m)^\t[Cc]heck\w+ += "(\w+)"`).FindAllSubmatch(source, -1) {
+				ids = append(ids, string(match[1]))
+			}
+		}
+	}
+	ids = append(ids, "quotas") // of a daemon's readiness
+	require.ElementsMatch(t, ids, strings.Split(text, ", "))
 }
