@@ -65,11 +65,13 @@ func (k *checker) checkLimits() {
 	for _, name := range slices.Sorted(maps.Keys(k.config.Tenants)) {
 		path, t := join("tenants", name), k.config.Tenants[name]
 		k.require(eventlog.ValidateID(name) == nil, path, "must be a name of at most 256 bytes")
-		for key, value := range map[string]float64{
+		values := map[string]float64{
 			"sessions": float64(t.Sessions), "bytes": float64(t.Bytes), "runs": float64(t.Runs),
 			"requestsPerSecond": t.RequestsPerSecond, "streams": float64(t.Streams),
 			"tokensPerDay": float64(t.TokensPerDay), "usdPerDay": t.USDPerDay,
-		} {
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			value := values[key]
 			counted := key == "sessions" || key == "bytes" || key == "runs"
 			k.require(value <= 0 || !counted || k.config.ReadModels.Enabled, join(path, key), "needs readModels.enabled, which count it")
 			k.require(value >= 0 && value <= math.MaxFloat64, join(path, key), "must be a number from 0 on")

@@ -32,6 +32,12 @@ func TestTenants(t *testing.T) {
 	require.NoError(t, err)
 	_, err = loadText(t, "tenants: {red: {bytes: 1MiB}}\nreadModels: {enabled: false}\n", nil)
 	require.ErrorContains(t, err, "tenants.red.bytes: needs readModels.enabled")
+	_, err = loadText(t, "tenants: {red: {sessions: -1, bytes: 1MiB, runs: 1, streams: -2, tokensPerDay: -3}}\nreadModels: {enabled: false}\n", nil)
+	require.EqualError(t, err, `helix.yaml:1: tenants.red.bytes: needs readModels.enabled, which count it
+helix.yaml:1: tenants.red.runs: needs readModels.enabled, which count it
+helix.yaml:1: tenants.red.sessions: must be a number from 0 on
+helix.yaml:1: tenants.red.streams: must be a number from 0 on
+helix.yaml:1: tenants.red.tokensPerDay: must be a number from 0 on`)
 	for _, bad := range []string{"connections", "streams"} {
 		_, err := loadText(t, "limits: {"+bad+": -1}\n", nil)
 		require.ErrorContains(t, err, "limits."+bad)
