@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -93,18 +94,41 @@ func (t *chat) talk() error {
 	}
 }
 
-// say sends a message.
-func (t *chat) say(text string) (err error) {
-	if t.runs {
-		_, err = t.s.SendMessage(t.p.Ctx, client.MessageRequest{SessionID: t.Session, Messages: client.Text(text), UserID: t.User})
-	} else {
-		_, err = t.s.Start(t.p.Ctx, client.StartRequest{SessionID: t.Session, AgentType: t.Agent, Messages: client.Text(text), UserID: t.User})
+// say sends a message. A run that another client has begun is shown first.
+func (t *chat) say(text string) error {
+	err := t.send(text)
+	for t.runs && isRunning(err) {
+		before := t.seen
+		if now, err := t.s.State(t.p.Ctx, t.Session); err == nil {
+			t.said = slices.DeleteFunc(now.State.Messages, func(m projector.Message) bool { return m.Sequence <= before })
+		}
+		if err := t.listen(); err != nil {
+			return err
+		}
+		if err = t.send(text); t.seen == before { // the stream does not show what runs
+			break
+		}
 	}
 	if err != nil {
 		return refused(err, t.Session)
 	}
 	t.runs = true
 	return nil
+}
+
+// isRunning reports whether a message was refused since a run is under way.
+func isRunning(err error) bool {
+	e, is := errors.AsType[*client.Error](err)
+	return is && e.Code == api.CodeAlreadyRunning
+}
+
+func (t *chat) send(text string) (err error) {
+	if t.runs {
+		_, err = t.s.SendMessage(t.p.Ctx, client.MessageRequest{SessionID: t.Session, Messages: client.Text(text), UserID: t.User})
+	} else {
+		_, err = t.s.Start(t.p.Ctx, client.StartRequest{SessionID: t.Session, AgentType: t.Agent, Messages: client.Text(text), UserID: t.User})
+	}
+	return err
 }
 
 // listen shows the run, and has its calls answered, until it ends or a person leaves a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -265,4 +266,48 @@ func TestChatThatLosesTheConnection(t *testing.T) {
 	_, notes, err := clitest.Run[Talk](t, "one\ntwo\n", "chat", "echo", "--server", srv.URL)
 	require.ErrorContains(t, err, "EOF")
 	require.NotContains(t, notes, "Continue with")
+}
+
+// A message to a session that somebody else has set to work waits until that run, which is
+// shown, has ended.
+func TestChatWithASessionThatRuns(t *testing.T) {
+	routes := http.NewServeMux()
+	answer := func(w http.ResponseWriter, status int, text string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, text)
+	}
+	var sent []string
+	routes.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	routes.HandleFunc("POST /start", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, `{"sessionId":"s","streamId":"s","runId":"r"}`)
+	})
+	routes.HandleFunc("GET /sessions/{id}/state", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, `{"sequence":4,"state":{"messages":[{"role":"user","content":"one","sequence":1},{"role":"user","content":"theirs","sequence":3}]}}`)
+	})
+	routes.HandleFunc("POST /sessions/{id}/messages", func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		sent = append(sent, string(raw))
+		if len(sent) == 1 {
+			answer(w, 409, `{"error":"the session is running","code":"ALREADY_RUNNING"}`)
+			return
+		}
+		answer(w, 200, `{"sessionId":"s","streamId":"s","runId":"r3"}`)
+	})
+	streams := 0
+	routes.HandleFunc("GET /sse", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		texts := []string{"First.", "To them.", "To us."}
+		fmt.Fprintf(w, "id: %[1]d\ndata: {\"type\":\"chunk\",\"sequence\":%[1]d,\"chunk\":{\"type\":\"text_delta\",\"agentId\":%[3]q,\"agentType\":\"echo\",\"delta\":%[2]q,\"timestamp\":1,\"step\":1}}\n\n", 2*(streams+1), texts[streams], r.URL.Query().Get("sessionId"))
+		fmt.Fprint(w, "data: {\"type\":\"end\",\"state\":{}}\n\n")
+		streams++
+	})
+	srv := httptest.NewServer(routes)
+	defer srv.Close()
+	out, notes, err := clitest.Run[Talk](t, "one\ntwo\n", "chat", "echo", "--server", srv.URL)
+	require.NoError(t, err)
+	require.Contains(t, notes, "Continue with")
+	require.Equal(t, "First.\n> theirs\nTo them.\nTo us.\n", out)
+	require.Len(t, sent, 2)
+	require.Equal(t, sent[0], sent[1])
 }
