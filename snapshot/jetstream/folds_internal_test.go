@@ -1,7 +1,9 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +97,40 @@ func TestAReplicaThatLagsHidesNoFold(t *testing.T) {
 	save(t, b, fold(2, 1_200_000))
 	save(t, b, fold(3, 1_200_000))
 	requireFold(t, a, fold(3, 1_200_000))
+}
+
+// TestAReplicaThatLagsHidesNoPage: a fold is not damaged if only a replica that answers lacks
+// pages of it.
+func TestAReplicaThatLagsHidesNoPage(t *testing.T) {
+	a, b := twoNodes(t)
+	const pages = pageRequest + 10 // more than one request asks for
+	want := snapshot.Saved{Sequence: 20, Form: "f", Version: 2, Digest: "d"}
+	for i := range pages {
+		want.State = append(want.State, strings.Repeat(fmt.Sprintf("%04d", i), leastPage/4)...)
+		want.Cuts = append(want.Cuts, len(want.State))
+	}
+	save(t, a, want)
+	whole := func() bool {
+		t.Helper()
+		got, err := b.Nearest(t.Context(), "s", 20, "f")
+		require.NoError(t, err)
+		require.True(t, len(got.State) == 0 || bytes.Equal(want.State, got.State))
+		return len(got.State) > 0
+	}
+	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Minute})
+	late, err := Open(t.Context(), nc, layout.Hashed(1), 1)
+	require.NoError(t, err)
+	b.nc = nc // it asks any replica for pages on it; all else has its own connection
+	require.True(t, whole(), "the replica has none of the pages")
+
+	some := want
+	some.State, some.Cuts = want.State[:leastPage*pages/2], want.Cuts[:pages/2]
+	save(t, late, some)
+	require.True(t, whole(), "the replica has half of the pages")
+
+	require.NoError(t, a.erase(t.Context(), a.streams[0], pageSubject("helix.snap.0.s.", hashOf(want.State[:leastPage]))))
+	require.NoError(t, late.erase(t.Context(), late.streams[0], ">"))
+	require.False(t, whole(), "the leader has not all of the pages")
 }
 
 // TestASlowSaveTakesNoFoldApart: a node that saves a fold finds that another one has stored

@@ -134,7 +134,8 @@ func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix stri
 
 func pageSubject(prefix string, h hash) string { return prefix + "page." + hex.EncodeToString(h[:]) }
 
-// assemble joins a packed fold's pieces. The result is empty if a page is missing.
+// assemble joins a packed fold's pieces. The result is empty if a page is missing. As in
+// last, the leader is asked for the pages that a replica does not have.
 func (f *Folds) assemble(ctx context.Context, stream natsjs.Stream, prefix string, body []byte) ([]byte, error) {
 	pieces, err := piecesOf(body)
 	if err != nil {
@@ -156,8 +157,15 @@ func (f *Folds) assemble(ctx context.Context, stream natsjs.Stream, prefix strin
 			return nil, err
 		}
 		if len(missing) == before {
-			return nil, nil
+			break
 		}
+	}
+	for subject := range missing {
+		m, err := f.ofLeader(ctx, stream, subject)
+		if m == nil || err != nil {
+			return nil, err
+		}
+		pages[subject] = m.Data
 	}
 	state, at := make([]byte, size), 0
 	for _, p := range pieces {
