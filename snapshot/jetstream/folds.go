@@ -312,12 +312,12 @@ const eraseTries = 10
 
 func (f *Folds) eraseThese(ctx context.Context, stream natsjs.Stream, subjects map[string]uint64) error {
 	for subject := range subjects {
-		m, err := stream.GetLastMsgForSubject(ctx, subject)
-		switch {
-		case errors.Is(err, natsjs.ErrMsgNotFound):
+		m, err := f.ofLeader(ctx, stream, subject)
+		if err != nil {
+			return err
+		}
+		if m == nil {
 			continue
-		case err != nil:
-			return fmt.Errorf("saved folds: erase: %w", err)
 		}
 		if err := f.remove(ctx, stream, subject, m.Sequence); err != nil {
 			return err

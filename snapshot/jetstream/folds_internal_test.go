@@ -133,6 +133,17 @@ func TestAReplicaThatLagsHidesNoPage(t *testing.T) {
 	require.False(t, whole(), "the leader has not all of the pages")
 }
 
+// TestAReplicaThatLagsDelaysNoErasure: a replica may not have yet what the leader lists.
+func TestAReplicaThatLagsDelaysNoErasure(t *testing.T) {
+	a, b := twoNodes(t)
+	save(t, a, fold(2, 1_200_000))
+	b.streams[0] = replica{Stream: b.streams[0], empty: true, before: func() {}}
+	require.NoError(t, b.Erase(t.Context(), "s"))
+	all, err := a.Sequences(t.Context(), "s", snapshot.JSON)
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
 // TestASlowSaveTakesNoFoldApart: a node that saves a fold finds that another one has stored
 // one of another version meanwhile, and dropped its records. That one stays whole.
 func TestASlowSaveTakesNoFoldApart(t *testing.T) {
