@@ -44,6 +44,7 @@ const (
 type StoreOptions struct {
 	Folds     Folds        // nil: every state is folded from the first record
 	SaveEvery int          // records between two saved folds, at least; 0: 500
+	ReadOnly  bool         // saved folds are used, and no read saves another one
 	Logger    *slog.Logger // for failures with saved folds; nil: no logging
 	Metrics   *Metrics     // nil: nothing is measured
 }
@@ -331,7 +332,7 @@ func (s *Store) aheadOrStale(ctx context.Context, session string, to uint64, err
 // saveIfDue saves a state at its last record if that is worth its space: the reading that
 // it saves is larger than the fold.
 func (s *Store) saveIfDue(ctx context.Context, session string, tip unsaved, t *projector.Tree, last eventlog.Record) unsaved {
-	if s.opts.Folds == nil || !tip.due(s.opts.SaveEvery) || s.log.Info().Refuses != "" {
+	if s.opts.Folds == nil || s.opts.ReadOnly || !tip.due(s.opts.SaveEvery) || s.log.Info().Refuses != "" {
 		return tip
 	}
 	own, size := s.save(ctx, session, packed, t, last)

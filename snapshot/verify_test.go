@@ -173,12 +173,12 @@ func TestFoldsOfATrimmedSession(t *testing.T) {
 	t.Cleanup(func() { log.Close() })
 	_, err = foldsjs.OpenExisting(t.Context(), nc, layout.Hashed(1))
 	require.ErrorIs(t, err, natsjs.ErrStreamNotFound)
-	_, err = foldsjs.Open(t.Context(), nc, layout.Hashed(1), 1)
+	saves, err := foldsjs.Open(t.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(t, err)
 	folds, err := foldsjs.OpenExisting(t.Context(), nc, layout.Hashed(1))
 	require.NoError(t, err)
 
-	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 10})
+	states := snapshot.New(log, &snapshot.StoreOptions{Folds: saves, SaveEvery: 10})
 	var records []eventlog.Record
 	for range 4 {
 		records = fill(t, log, 20)
@@ -207,6 +207,6 @@ func TestFoldsOfATrimmedSession(t *testing.T) {
 	require.NoError(t, err)
 	last.Form = snapshot.JSON
 	last.State = []byte(strings.Replace(marshal(t, projector.Fold(records...)), fmt.Sprint("value ", 19), "value 20", 1))
-	saveFold(t, folds, *last)
+	saveFold(t, saves, *last)
 	require.Contains(t, verified(t, log, folds), place{integrity.FoundFoldDiffers, at(80)})
 }

@@ -63,7 +63,7 @@ type Folds struct {
 	js       natsjs.JetStream
 	leaders  nats.JetStreamContext // its requests for messages go to the leaders
 	places   Places
-	replicas int           // of streams that it creates; 0: it creates none
+	replicas int           // of streams that it creates; 0: it is open for reading
 	try      time.Duration // tryTimeout or aloneTimeout
 
 	mu      sync.Mutex
@@ -282,6 +282,9 @@ func (f *Folds) ofLeader(ctx context.Context, stream natsjs.Stream, subject stri
 
 // Erase implements snapshot.Folds.
 func (f *Folds) Erase(ctx context.Context, session string) error {
+	if f.replicas == 0 {
+		return errReading
+	}
 	stream, prefix, err := f.place(ctx, session)
 	if err != nil {
 		return err

@@ -144,6 +144,29 @@ func TestAReplicaThatLagsDelaysNoErasure(t *testing.T) {
 	require.Empty(t, all)
 }
 
+// TestFoldsForReadingStayAsTheyAre: they store and erase nothing, also if the log has grown
+// since and the session's stream does not exist.
+func TestFoldsForReadingStayAsTheyAre(t *testing.T) {
+	a, _ := twoNodes(t)
+	save(t, a, fold(2, 100))
+	places := layout.Hashed(2)
+	b, err := OpenExisting(t.Context(), a.nc, places)
+	require.NoError(t, err)
+	require.Len(t, b.streams, 2)
+	require.Nil(t, b.streams[1])
+	for _, session := range []string{"s", "t"} {
+		require.Equal(t, session == "t", places.PartitionOf(session) == 1)
+		for _, form := range []snapshot.Form{snapshot.JSON, "f"} {
+			other := fold(3, 100)
+			other.Form = form
+			_, err = b.Save(t.Context(), session, other)
+			require.ErrorIs(t, err, errReading)
+		}
+		require.ErrorIs(t, b.Erase(t.Context(), session), errReading)
+	}
+	requireFold(t, a, fold(2, 100))
+}
+
 // TestASlowSaveTakesNoFoldApart: a node that saves a fold finds that another one has stored
 // one of another version meanwhile, and dropped its records. That one stays whole.
 func TestASlowSaveTakesNoFoldApart(t *testing.T) {

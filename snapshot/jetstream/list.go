@@ -15,9 +15,12 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// OpenExisting returns the saved folds of a log as they are, for reading. The error is
-// natsjs.ErrStreamNotFound if there are none. If a log has grown and no node has opened
-// it since, only the first streams exist.
+// errReading is the error of Save and Erase after [OpenExisting].
+var errReading = errors.New("saved folds: they are open for reading: nothing is stored or erased")
+
+// OpenExisting returns the saved folds of a log as they are, for reading: nothing can be stored
+// or erased. The error is natsjs.ErrStreamNotFound if there are none. If a log has grown
+// and no node has opened it since, only the first streams exist.
 func OpenExisting(ctx context.Context, nc *nats.Conn, places Places) (*Folds, error) {
 	f, err := newFolds(nc, places)
 	if err != nil {

@@ -18,6 +18,9 @@ import (
 
 // Save implements snapshot.Folds.
 func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) (int, error) {
+	if f.replicas == 0 {
+		return 0, errReading
+	}
 	if len(s.State) > maxBytes {
 		return 0, nil
 	}

@@ -116,16 +116,26 @@ func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer log.Close()
-	var states snapshot.StoreOptions
+	states, err := statesOf(ctx, nc, log)
+	if err != nil {
+		return err
+	}
+	_, err = backup.Take(ctx, log, states, out, backup.Options{Rate: int64(c.Rate), Helixd: version.Current(), Beside: beside.Of(nc, log)})
+	return err
+}
+
+// statesOf returns the states of a log, with its saved folds if there are any. It stores
+// nothing.
+func statesOf(ctx context.Context, nc *nats.Conn, log *jetstream.Log) (*snapshot.Store, error) {
+	o := snapshot.StoreOptions{ReadOnly: true}
 	folds, err := foldsjs.OpenExisting(ctx, nc, log)
 	switch {
 	case err == nil:
-		states.Folds = folds
+		o.Folds = folds
 	case !errors.Is(err, natsjs.ErrStreamNotFound):
-		return err
+		return nil, err
 	}
-	_, err = backup.Take(ctx, log, snapshot.New(log, &states), out, backup.Options{Rate: int64(c.Rate), Helixd: version.Current(), Beside: beside.Of(nc, log)})
-	return err
+	return snapshot.New(log, &o), nil
 }
 
 // free says whether the file's name may be taken.

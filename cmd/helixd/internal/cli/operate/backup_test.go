@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +31,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/snapshot"
+	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
 // everything has the commands of operators, and those that read what is restored.
@@ -110,6 +112,55 @@ func TestBackupOfNATS(t *testing.T) {
 		_, _, err = clitest.Run[everything](t, "", args...)
 		require.ErrorContains(t, err, restore.ErrRestoring.Error(), args)
 	}
+}
+
+// TestABackupOfNATSStoresNothing: it folds a session whose beginning retention has removed, but
+// saves no state of it.
+func TestABackupOfNATSStoresNothing(t *testing.T) {
+	t.Parallel()
+	from, nc := clitest.NATS(t)
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	defer log.Close()
+	folds, err := foldsjs.Open(t.Context(), nc, log, 1)
+	require.NoError(t, err)
+	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+	more := func(n int) {
+		t.Helper()
+		logtest.AppendNext(t, log, "s", slices.Repeat([]eventlog.Entry{logtest.Text("s", "some text")}, n)...)
+	}
+	more(300)
+	require.NoError(t, log.Seal(t.Context(), "s"))
+	more(300)
+	_, err = states.Head(t.Context(), "s") // saves a packed fold
+	require.NoError(t, err)
+	require.NoError(t, log.Seal(t.Context(), "s"))
+	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	done, err := states.Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	require.NotZero(t, done.Dropped["s"])
+	inJSON, err := folds.Sequences(t.Context(), "s", snapshot.JSON)
+	require.NoError(t, err)
+	require.Len(t, inJSON, 1)
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	saved, err := js.Stream(t.Context(), "HELIX_SNAP_0")
+	require.NoError(t, err)
+	require.NoError(t, saved.Purge(t.Context(), natsjs.WithPurgeSubject(fmt.Sprint("helix.snap.0.s.", inJSON[0]))))
+	more(600)
+
+	last := func() uint64 {
+		t.Helper()
+		info, err := saved.Info(t.Context())
+		require.NoError(t, err)
+		require.NotZero(t, info.State.Msgs)
+		return info.State.LastSeq
+	}
+	before := last()
+	_, _, err = clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", filepath.Join(t.TempDir(), "b"))
+	require.NoError(t, err)
+	require.Equal(t, before, last())
 }
 
 // TestARestoreReachesTheDisk: while the disk does not take what was restored, no daemon uses

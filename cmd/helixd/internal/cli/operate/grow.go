@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/beside"
@@ -33,7 +32,6 @@ import (
 	"github.com/helixd/helixd/eventlog/version"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
-	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
 // clusterCommands are about a cluster of embedded servers.
@@ -295,16 +293,8 @@ func (s *singleNode) open(ctx context.Context, srv *embed.Server) (err error) {
 		return err
 	}
 	s.close = func() { s.log.Close(); s.nc.Close(); srv.Stop() }
-	var o snapshot.StoreOptions
-	folds, err := foldsjs.OpenExisting(ctx, s.nc, s.log)
-	switch {
-	case err == nil:
-		o.Folds = folds
-	case !errors.Is(err, natsjs.ErrStreamNotFound):
-		return err
-	}
-	s.states = snapshot.New(s.log, &o)
-	return nil
+	s.states, err = statesOf(ctx, s.nc, s.log)
+	return err
 }
 
 // copy copies everything into the cluster and compares the copy.
