@@ -142,10 +142,10 @@ func (s *life) checkNow(node int, session string, now *lifetime, payloads map[st
 		return
 	}
 	floor := uint64(0)
-	got, err := gather(log.Read(s.ctx, session, 0, 0))
+	got, err := collectErr(log.Read(s.ctx, session, 0, 0))
 	if trimmed, ok := errors.AsType[*eventlog.TrimmedError](err); ok {
 		floor = trimmed.Floor
-		got, err = gather(log.Read(s.ctx, session, floor, 0))
+		got, err = collectErr(log.Read(s.ctx, session, floor, 0))
 	}
 	most := uint64(0)
 	for _, t := range s.trims {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -305,7 +304,7 @@ func (a *liver) begin(what, session string, from uint64) *lifeRead {
 func (a *liver) read(ctx context.Context, session string) {
 	r := a.begin("read", session, 0)
 	r.whole = true
-	r.got, r.err = gather(a.log().Read(ctx, session, 0, 0))
+	r.got, r.err = collectErr(a.log().Read(ctx, session, 0, 0))
 	a.expect("read", session, r.err, eventlog.ErrSessionNotFound)
 }
 
@@ -338,14 +337,4 @@ func (a *liver) follow(ctx context.Context, session string) {
 		}
 	}
 	a.expect("follow", session, r.err, eventlog.ErrSessionNotFound)
-}
-
-func gather(records iter.Seq2[eventlog.Record, error]) (all []eventlog.Record, err error) {
-	for r, err := range records {
-		if err != nil {
-			return all, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
 }

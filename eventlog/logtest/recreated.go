@@ -1,7 +1,6 @@
 package logtest
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 
@@ -35,29 +34,14 @@ func recreation(t *testing.T, log eventlog.Log) {
 	var invalid *eventlog.ValidationError
 	require.ErrorAs(t, err, &invalid)
 
-	again := &recreating{Log: log, t: t}
+	again := &crowded{Log: log, quicker: []func(){func() {
+		_, err := log.Erase(ctx, "s")
+		require.NoError(t, err)
+		append1(t, log, "s", 0, "newer")
+	}}}
 	_, err = eventlog.CleanupToStep(ctx, again, "s", "s", 0, 0)
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "the plan was for what is gone")
 	require.Equal(t, []string{"newer"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
-}
-
-// recreating erases a session before the first append to it, and begins it
-// again.
-type recreating struct {
-	eventlog.Log
-	t    *testing.T
-	done bool
-}
-
-// Append implements eventlog.Log.
-func (l *recreating) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
-	if !l.done {
-		l.done = true
-		_, err := l.Log.Erase(ctx, session)
-		require.NoError(l.t, err)
-		append1(l.t, l.Log, session, 0, "newer")
-	}
-	return l.Log.Append(ctx, session, expected, entries)
 }
 
 // aheadOfHead: no part of a refused append can be under way, so it is reported at once.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -322,7 +323,7 @@ func rollbackRefusals(t *testing.T, log eventlog.Log) {
 		require.ErrorAs(t, err, &invalid)
 		require.Equal(t, "restore", invalid.Field)
 	}
-	huge := json.RawMessage(`{"x":"` + string(make256('x')) + `"}`)
+	huge := json.RawMessage(`{"x":"` + strings.Repeat("x", eventlog.MaxSessionID) + `"}`)
 	for len(huge) <= log.Info().MaxRecordBytes {
 		huge = json.RawMessage(fmt.Sprintf(`{"x":%s,"y":%s}`, huge, huge))
 	}
