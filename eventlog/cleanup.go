@@ -1,11 +1,6 @@
 package eventlog
 
-import (
-	"context"
-	"time"
-
-	"github.com/helixd/helixd/eventlog/fact"
-)
+import "context"
 
 // CleanupToStep truncates the chunks of agent that have a step after step and a
 // sequence after minSequence. It returns the marker. If there is nothing to truncate,
@@ -29,65 +24,32 @@ func CleanupToStep(ctx context.Context, log Log, session, agent string, step int
 	if minSequence > 0 {
 		reason = ResyncCrashRecovery
 	}
-	plan := &cleanup{agent: agent, step: step}
-	_, err := Update(ctx, log, session, UpdateOptions{
+	plan := &cleanup{agent: agent, step: step, chunks: truncation{scope: ScopeChunks}, late: map[uint64]bool{}}
+	return mark(ctx, log, session, UpdateOptions{
 		Writer: randomID("cleanup:"), CatchUp: reading(log, session, minSequence, false, plan.see),
-	}, func(head uint64) ([]Entry, error) {
-		plan.marker = nil
-		ranges := plan.ranges()
-		if len(ranges) == 0 {
-			return nil, nil
-		}
-		plan.marker = &Truncated{
-			Reason: reason, Ranges: ranges, AtSequence: head, TruncatedAtStep: &step, MinSequence: minSequence,
-			Base: fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli()},
-		}
-		return entriesOf(session, plan.marker)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return plan.marker, nil
+	}, func(uint64) *Truncated {
+		return &Truncated{Reason: reason, Ranges: plan.ranges(), TruncatedAtStep: &step, MinSequence: minSequence}
+	}, nil)
 }
 
 // cleanup collects what a clean-up by step has to judge.
 type cleanup struct {
 	agent  string
 	step   int
-	chunks []stepped // alive, in order
-	marker *Truncated
-}
-
-// stepped is a chunk without its payload.
-type stepped struct {
-	Record
-	step int
+	chunks truncation
+	late   map[uint64]bool // the sequences of the chunks after step
 }
 
 func (c *cleanup) see(r Record) error {
-	var dead Truncations
-	if err := dead.Add(r); err != nil {
-		return err
-	}
-	if len(dead) > 0 {
-		alive := c.chunks[:0]
-		for _, s := range c.chunks {
-			if !dead.Covers(s.Record) {
-				alive = append(alive, s)
-			}
+	if r.Kind == KindChunk {
+		if r.Agent != c.agent {
+			return nil
 		}
-		c.chunks = alive
+		if chunk, err := r.Chunk(); err == nil && BaseOf(chunk).Step > c.step {
+			c.late[r.Sequence] = true
+		}
 	}
-	if r.Agent != c.agent || !ScopeChunks.Truncates(r.Envelope) {
-		return nil
-	}
-	step := c.step // of a chunk that stays, as one without a step does
-	if chunk, err := r.Chunk(); err == nil {
-		step = BaseOf(chunk).Step
-	}
-	r.Entry = Entry{Envelope: r.Envelope}
-	c.chunks = append(c.chunks, stepped{Record: r, step: step})
-	return nil
+	return c.chunks.see(r)
 }
 
 // ranges returns what is to be truncated. A range ends where a chunk of the same
@@ -96,36 +58,24 @@ func (c *cleanup) see(r Record) error {
 func (c *cleanup) ranges() []Range {
 	var ranges []Range
 	open := map[string]int{} // index of a call's open range, from 1
-	for _, s := range c.chunks {
-		at := open[s.Call]
+	for _, r := range c.chunks.alive {
+		at := open[r.Call]
 		switch {
-		case s.step <= c.step:
-			open[s.Call] = 0
+		case !c.late[r.Sequence]:
+			open[r.Call] = 0
 			continue
 		case at > 0:
-			ranges[at-1].To = s.Sequence
+			ranges[at-1].To = r.Sequence
 		default:
 			ranges = append(ranges, Range{
-				AgentID: c.agent, CallID: s.Call, From: s.Sequence, To: s.Sequence, Scope: ScopeContent,
+				AgentID: c.agent, CallID: r.Call, From: r.Sequence, To: r.Sequence, Scope: ScopeContent,
 			})
 			at = len(ranges)
-			open[s.Call] = at
+			open[r.Call] = at
 		}
-		if !ScopeContent.Truncates(s.Envelope) {
+		if !ScopeContent.Truncates(r.Envelope) {
 			ranges[at-1].Scope = ScopeChunks
 		}
 	}
 	return ranges
-}
-
-// entriesOf makes entries of facts about a session.
-func entriesOf(session string, facts ...fact.Fact) ([]Entry, error) {
-	entries := make([]Entry, len(facts))
-	for i, f := range facts {
-		var err error
-		if entries[i], err = NewFact(session, f, Labels{}); err != nil {
-			return nil, err
-		}
-	}
-	return entries, nil
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"slices"
-	"time"
 
 	"github.com/helixd/helixd/eventlog/fact"
 )
@@ -52,31 +50,33 @@ func Rollback(ctx context.Context, log Log, session string, after uint64, o Roll
 		return nil, err
 	}
 	o.Reason = cmp.Or(o.Reason, ResyncRollback)
-	plan := &rollback{after: after}
-	_, err := Update(ctx, log, session, UpdateOptions{
-		Writer: randomID("rollback:"), CatchUp: reading(log, session, after, true, plan.see),
-	}, func(head uint64) ([]Entry, error) {
-		plan.marker = nil
-		ranges := plan.ranges(head)
-		if len(ranges) == 0 {
-			return nil, nil
+	plan := truncation{scope: ScopeAll}
+	see := func(r Record) error {
+		m, err := markerOf(r)
+		if err != nil {
+			return err
 		}
-		base := fact.Base{SessionID: session, Timestamp: time.Now().UnixMilli(), By: fact.ActorOf(ctx)}
-		plan.marker = &Truncated{
-			Reason: o.Reason, Ranges: ranges, AtSequence: head, AfterSequence: after, Restore: o.Restore, Base: base,
+		if m != nil && 0 < m.AfterSequence && m.AfterSequence < after {
+			return &ValidationError{Field: "after", Reason: "is in a part that an earlier rollback has truncated"}
 		}
-		fence := &fact.RunClaimed{RunID: "rollback-" + rand.Text(), Node: "rollback", Attempt: 1, Base: base}
-		entries, err := entriesOf(session, fence, plan.marker)
+		return plan.see(r)
+	}
+	return mark(ctx, log, session, UpdateOptions{
+		Writer: randomID("rollback:"), CatchUp: reading(log, session, after, true, see),
+	}, func(head uint64) *Truncated {
+		return &Truncated{
+			Reason: o.Reason, Ranges: plan.ranges(Range{From: after + 1, To: head, Scope: ScopeAll}),
+			AfterSequence: after, Restore: o.Restore, Base: fact.Base{By: fact.ActorOf(ctx)},
+		}
+	}, func(m *Truncated) ([]Entry, error) {
+		fence := &fact.RunClaimed{RunID: "rollback-" + rand.Text(), Node: "rollback", Attempt: 1, Base: m.Base}
+		entries, err := entriesOf(session, fence, m)
 		if err != nil || o.Then == nil {
 			return entries, err
 		}
-		then, err := o.Then(head)
+		then, err := o.Then(m.AtSequence)
 		return append(entries, then...), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return plan.marker, nil
 }
 
 // checkRecord refuses a sequence that is none of the session's.
@@ -89,44 +89,4 @@ func checkRecord(ctx context.Context, log Log, session string, seq uint64) error
 		return err
 	}
 	return problem
-}
-
-// rollback collects what lies after a sequence.
-type rollback struct {
-	after  uint64
-	mortal []Record // alive, without their payloads
-	marker *Truncated
-}
-
-func (b *rollback) see(r Record) error {
-	m, err := markerOf(r)
-	if err != nil {
-		return err
-	}
-	if m != nil {
-		if 0 < m.AfterSequence && m.AfterSequence < b.after {
-			return &ValidationError{Field: "after", Reason: "is in a part that an earlier rollback has truncated"}
-		}
-		var dead Truncations
-		if err := dead.Add(r); err != nil {
-			return err
-		}
-		b.mortal = slices.DeleteFunc(b.mortal, dead.Covers)
-	}
-	if ScopeAll.Truncates(r.Envelope) {
-		r.Entry = Entry{Envelope: r.Envelope}
-		b.mortal = append(b.mortal, r)
-	}
-	return nil
-}
-
-// ranges returns one range for each agent, in the order in which they spoke.
-func (b *rollback) ranges(head uint64) []Range {
-	var ranges []Range
-	for _, r := range b.mortal {
-		if !slices.ContainsFunc(ranges, func(g Range) bool { return g.AgentID == r.Agent }) {
-			ranges = append(ranges, Range{AgentID: r.Agent, From: b.after + 1, To: head, Scope: ScopeAll})
-		}
-	}
-	return ranges
 }
