@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // Follow says, of a backup that is being written, how many records it has so far. How many
@@ -15,7 +13,7 @@ import (
 // records.
 func Follow(in io.Reader, seen func(records int64)) {
 	defer io.Copy(io.Discard, in) // also after an error: the writer waits for a reader
-	packed, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	packed, err := newUnpacker(in)
 	if err != nil {
 		return
 	}
