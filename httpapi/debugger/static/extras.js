@@ -11,7 +11,7 @@ import { sessionsOf, statesOf } from './states.js'
 const MOST = 200 // entries of a section
 
 // Facts that record a request, and so who made it.
-const requests = ['session_created', 'session_imported', 'session_forked', 'user_message', 'run_requested', 'interrupt_requested', 'result_submitted', 'truncated', 'stream_end', 'stream_failed']
+const requests = ['session_created', 'session_imported', 'session_forked', 'user_message', 'message_added', 'metadata_replaced', 'run_deleted', 'run_requested', 'interrupt_requested', 'result_submitted', 'truncated', 'stream_end', 'stream_failed']
 
 // actor is who asked for what a record says, in a line.
 export const actor = (by) => by && [by.token ?? by.subject, by.user && `for ${by.user}`, by.address && `from ${by.address}`, by.requestId && `request ${by.requestId}`].filter(Boolean).join(', ')

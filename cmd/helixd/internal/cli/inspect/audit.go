@@ -81,6 +81,16 @@ func auditOf(r eventlog.Record) (a audited, ok bool) {
 		a.Action, a.About = "fork", fmt.Sprintf("%s@%d", f.FromSessionID, f.FromSequence)
 	case *fact.RunRequested:
 		a.Action, a.About = "run ("+string(f.Mode)+")", f.RunID
+	case *fact.UserMessage:
+		a.Action, a.About = "add message", "user"
+		return a, r.Run == "" // the message of a run goes with its request
+	case *fact.MessageAdded:
+		a.Action, a.About = "add message", string(f.Role)
+		return a, r.Run == ""
+	case *fact.MetadataReplaced:
+		a.Action = "metadata"
+	case *fact.RunDeleted:
+		a.Action, a.About = "delete run", f.RunID
 	case *fact.ResultSubmitted:
 		a.Action, a.About = submissionWord(f), f.ToolCallID
 	case *fact.InterruptRequested:

@@ -16,6 +16,12 @@ func TestAudit(t *testing.T) {
 {"sequence":12,"time":"2026-01-02T03:04:07Z","kind":"fact","type":"interrupt_requested","agent":"s","data":{"type":"interrupt_requested","runId":"run-1","kind":"abort","sessionId":"s","timestamp":1767323047000,"by":{"address":"10.0.0.8"}}}
 {"sequence":13,"time":"2026-01-02T03:04:08Z","kind":"fact","type":"session_imported","agent":"s","data":{"type":"session_imported","records":12,"sessionId":"s","timestamp":1767323048000,` + by + `}}
 {"sequence":14,"time":"2026-01-02T03:04:08Z","kind":"fact","type":"session_imported","agent":"s","data":{"type":"session_imported","records":1,"backup":1767323045000,"sessionId":"s","timestamp":1767323048000,"by":{"subject":"os:ada"}}}
+{"sequence":15,"time":"2026-01-02T03:04:09Z","kind":"fact","type":"metadata_replaced","agent":"s","data":{"type":"metadata_replaced","metadata":{"k":"v"},"sessionId":"s","timestamp":1767323049000,` + by + `}}
+{"sequence":16,"time":"2026-01-02T03:04:09Z","kind":"fact","type":"message_added","agent":"s","data":{"type":"message_added","role":"system","content":"Be brief.","sessionId":"s","timestamp":1767323049000,` + by + `}}
+{"sequence":17,"time":"2026-01-02T03:04:09Z","kind":"fact","type":"user_message","agent":"s","data":{"type":"user_message","content":"hi","sessionId":"s","timestamp":1767323049000,` + by + `}}
+{"sequence":18,"time":"2026-01-02T03:04:09Z","kind":"fact","type":"user_message","agent":"s","run":"run-2","data":{"type":"user_message","content":"hi","sessionId":"s","timestamp":1767323049000,` + by + `}}
+{"sequence":19,"time":"2026-01-02T03:04:09Z","kind":"fact","type":"message_added","agent":"s","run":"run-2","data":{"type":"message_added","role":"system","content":"Be brief.","sessionId":"s","timestamp":1767323049000,` + by + `}}
+{"sequence":20,"time":"2026-01-02T03:04:10Z","kind":"fact","type":"run_deleted","agent":"s","run":"run-1","data":{"type":"run_deleted","runId":"run-1","sessionId":"s","timestamp":1767323050000,` + by + `}}
 `
 	var asked []string
 	out, err := told(t, answering(&asked, map[string]string{"/sessions/s/records": records}), "audit", "s")
@@ -28,6 +34,10 @@ func TestAudit(t *testing.T) {
 2026-01-02T03:04:07Z  12        abort        run-1                                            -       -     10.0.0.8  -
 2026-01-02T03:04:08Z  13        import       12 records                                       desk    ada   10.0.0.7  r1
 2026-01-02T03:04:08Z  14        restore      `+restored+`  os:ada  -     -         -
+2026-01-02T03:04:09Z  15        metadata     -                                                desk    ada   10.0.0.7  r1
+2026-01-02T03:04:09Z  16        add message  system                                           desk    ada   10.0.0.7  r1
+2026-01-02T03:04:09Z  17        add message  user                                             desk    ada   10.0.0.7  r1
+2026-01-02T03:04:10Z  20        delete run   run-1                                            desk    ada   10.0.0.7  r1
 `, out)
 	out, err = told(t, answering(&asked, map[string]string{"/sessions/s/records": records}), "audit", "s", "--json")
 	require.NoError(t, err)
@@ -36,5 +46,9 @@ func TestAudit(t *testing.T) {
 		{"sequence":9,"time":"2026-01-02T03:04:06Z","action":"approve","about":"c1","by":{"subject":"u-7","address":"10.0.0.8"}},
 		{"sequence":12,"time":"2026-01-02T03:04:07Z","action":"abort","about":"run-1","by":{"address":"10.0.0.8"}},
 		{"sequence":13,"time":"2026-01-02T03:04:08Z","action":"import","about":"12 records",`+by+`},
-		{"sequence":14,"time":"2026-01-02T03:04:08Z","action":"restore","about":"`+restored+`","by":{"subject":"os:ada"}}]}`, out)
+		{"sequence":14,"time":"2026-01-02T03:04:08Z","action":"restore","about":"`+restored+`","by":{"subject":"os:ada"}},
+		{"sequence":15,"time":"2026-01-02T03:04:09Z","action":"metadata",`+by+`},
+		{"sequence":16,"time":"2026-01-02T03:04:09Z","action":"add message","about":"system",`+by+`},
+		{"sequence":17,"time":"2026-01-02T03:04:09Z","action":"add message","about":"user",`+by+`},
+		{"sequence":20,"time":"2026-01-02T03:04:10Z","action":"delete run","about":"run-1",`+by+`}]}`, out)
 }
