@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -76,6 +77,40 @@ func TestDebuggerIsSelfContained(t *testing.T) {
 			names = append(names, []string{"", strings.TrimPrefix(m[1], "./")})
 		}
 	}
+}
+
+// TestDebuggerKnowsTheTypes: the page's lists of types are those of the packages that define them.
+func TestDebuggerKnowsTheTypes(t *testing.T) {
+	t.Parallel()
+	words := func(asset, pattern string) (all []string) {
+		f, ok := debugger.Asset(asset)
+		require.True(t, ok, asset)
+		list := regexp.MustCompile(pattern).FindSubmatch(f.Content)
+		require.NotNil(t, list, pattern)
+		for _, m := range regexp.MustCompile(`'(\w+)'`).FindAllSubmatch(list[1], -1) {
+			all = append(all, string(m[1]))
+		}
+		return all
+	}
+	set := func(name string) []string { return words("conversation.js", `const `+name+` = new Set\(\[([^\]]+)\]`) }
+	var all, stream, lifecycle []string
+	for _, typ := range eventlog.FactTypes() {
+		e := eventlog.Envelope{Kind: eventlog.KindFact, Type: typ}
+		if eventlog.ScopeAll.Truncates(e) {
+			all = append(all, typ)
+		}
+		if eventlog.ScopeStream.Truncates(e) {
+			stream = append(stream, typ)
+		}
+	}
+	for _, typ := range eventlog.ChunkTypes() {
+		if !eventlog.ScopeContent.Truncates(eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ}) {
+			lifecycle = append(lifecycle, typ)
+		}
+	}
+	require.ElementsMatch(t, lifecycle, set("life"))
+	require.ElementsMatch(t, all, set("mortal"))
+	require.ElementsMatch(t, stream, set("ofStream"))
 }
 
 // TestDebuggerIsKept: a browser that has a file receives only the status that it is

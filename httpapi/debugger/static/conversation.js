@@ -356,8 +356,9 @@ async function readStruck(app, session, g) {
 
 const life = new Set(['run_interrupted', 'run_resumed', 'run_paused', 'executor_superseded', 'checkpoint_created', 'step_committed', 'step_discarded',
   'stream_resync', 'suspension_marker', 'error'])
-const mortal = new Set(['user_message', 'run_requested', 'model_turn', 'model_failed', 'tool_result', 'run_ended', 'stream_paused', 'stream_resumed', 'stream_end',
-  'stream_failed', 'call_suspended', 'result_submitted', 'interrupt_requested', 'remote_progress',
+const ofStream = new Set(['stream_paused', 'stream_resumed', 'stream_end', 'stream_failed'])
+const mortal = new Set(['user_message', 'message_added', 'run_requested', 'model_turn', 'model_failed', 'tool_result', 'run_ended', 'stream_paused',
+  'stream_resumed', 'stream_end', 'stream_failed', 'call_suspended', 'result_submitted', 'interrupt_requested', 'remote_progress',
   'memory_recalled', 'workspace_saved', 'workspace_restored'])
 
 // strikes reports whether one of the ranges truncates a record, as package
@@ -366,8 +367,10 @@ export function strikes(ranges, r) {
   return ranges.some((g) => {
     if (g.agentId !== r.agent || r.sequence < g.from || r.sequence > g.to) return false
     if (g.scope === 'all') return r.kind === 'chunk' || mortal.has(r.type)
-    if ((g.callId ?? '') !== (r.call ?? '') || r.kind !== 'chunk' || life.has(r.type)) return false
-    return g.scope === 'content' || Boolean(r.run)
+    if (g.scope === 'stream') return r.kind === 'chunk' || ofStream.has(r.type)
+    if ((g.callId ?? '') !== (r.call ?? '') || r.kind !== 'chunk') return false
+    if (g.scope === 'chunks') return true
+    return !life.has(r.type) && (g.scope === 'content' || Boolean(r.run))
   })
 }
 
