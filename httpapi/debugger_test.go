@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
@@ -111,6 +112,12 @@ func TestDebuggerKnowsTheTypes(t *testing.T) {
 	require.ElementsMatch(t, lifecycle, set("life"))
 	require.ElementsMatch(t, all, set("mortal"))
 	require.ElementsMatch(t, stream, set("ofStream"))
+	f, _ := debugger.Asset("spans.js")
+	pauses := regexp.MustCompile(`const pauses = \{(.+)\}`).FindSubmatch(f.Content)
+	require.NotNil(t, pauses)
+	for _, status := range []fact.RunStatus{fact.RunClientTool, fact.RunChildren, fact.RunStepPartial} {
+		require.Contains(t, string(pauses[1]), " "+strings.TrimPrefix(string(status), "suspended_")+": ")
+	}
 }
 
 // TestDebuggerIsKept: a browser that has a file receives only the status that it is

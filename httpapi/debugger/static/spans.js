@@ -8,7 +8,7 @@ const kinds = {
 }
 
 // Why a run is paused.
-const pauses = { client_tool: 'paused', suspended_client_tool: 'paused', children: 'paused for sub-agents', suspended_children: 'paused for sub-agents' }
+const pauses = { client_tool: 'paused', awaiting_children: 'paused for sub-agents', step_partial: 'paused' }
 
 // again are the modes of a run that continues a turn.
 const again = new Set(['continue', 'with_message', 'with_confirmation', 'from_checkpoint', 'retry'])
