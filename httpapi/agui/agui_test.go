@@ -441,6 +441,9 @@ func TestRefusals(t *testing.T) {
 		require.Empty(t, s)
 	}
 	g.run(newClient(t), input("t", "r", object{"messages": hello}))
+	resp = g.open("POST", "/ag-ui/helper", `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"hello"}]}`)
+	resp.Body.Close()
+	require.Equal(t, 409, resp.StatusCode, "the run of another agent")
 	for path, status := range map[string]int{"/ag-ui/helper/t": 404, "/ag-ui/brain/t?after=x": 400, "/ag-ui/brain/t?after=999": 416} {
 		resp = g.open("GET", path, "")
 		resp.Body.Close()

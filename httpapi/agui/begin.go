@@ -62,6 +62,9 @@ func (s *Routes) choose(ctx context.Context, agent string, in input) (*projector
 	options := fact.RunOptions{Name: in.run, Instructions: in.instructions, Tools: in.tools, Client: client}
 	if t != nil {
 		if run := t.RunNamed(in.run); run != nil {
+			if t.AgentType != agent {
+				return nil, agentloop.ErrOtherAgent
+			}
 			return run, nil
 		}
 	}
