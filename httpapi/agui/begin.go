@@ -61,6 +61,9 @@ func (s *Routes) choose(ctx context.Context, agent string, in input) (*projector
 	}
 	options := fact.RunOptions{Name: in.run, Instructions: in.instructions, Tools: in.tools, Client: client}
 	if t != nil {
+		if !auth.CallerOf(ctx).MayUse(t) { // since it was authorized
+			return nil, auth.ErrForbidden
+		}
 		if run := t.RunNamed(in.run); run != nil {
 			if t.AgentType != agent {
 				return nil, agentloop.ErrOtherAgent
