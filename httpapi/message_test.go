@@ -96,6 +96,18 @@ func TestMessageIsRepeatable(t *testing.T) {
 	require.Equal(t, 3, a.tree("s").TurnCount)
 }
 
+// TestMessageMetadataIsAsSent: merging the request's metadata with the message's escapes nothing.
+func TestMessageMetadataIsAsSent(t *testing.T) {
+	t.Parallel()
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one"}`).status)
+	a.wait("s")
+	a.sends("s", `{"message":[{"role":"user","content":"two","metadata":{"a":"<&>"}}],"metadata":{"b":"<b>"}}`)
+	a.wait("s")
+	messages := a.tree("s").Messages
+	require.Equal(t, `{"a":"<&>","b":"<b>"}`, string(messages[len(messages)-2].Metadata))
+}
+
 // TestAKeyAfterARollbackThatKeepsItsMessage: the message is answered again, and not appended
 // a second time, whether it began a turn or went into an open one.
 func TestAKeyAfterARollbackThatKeepsItsMessage(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
@@ -48,7 +49,7 @@ func merged(object, over json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	_ = json.Unmarshal(object, &all) // both are objects
 	_ = json.Unmarshal(over, &all)
-	raw, _ := json.Marshal(all)
+	raw, _ := eventlog.Marshal(all)
 	return raw
 }
 
