@@ -48,12 +48,12 @@ const sections = {
     const { rollup: r, budget: b } = await app.api.get(sessionPath(session, 'usage'), { limit: 1 })
     const table = (heads, rows) => rows.length > 0 && h('table', { class: 'usage' }, h('thead', {}, h('tr', {}, h('td', {}), heads.map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', {}, rows.map(([name, ...cells]) => h('tr', {}, h('th', { scope: 'row' }, plain(name)), cells.map((c) => h('td', {}, c))))))
-    const spent = Object.entries(r.models ?? {}).map(([name, m]) => [name, number(m.calls), number(m.tokens.total), m.costUsd === undefined ? '' : money(m.costUsd)])
+    const spent = Object.entries(r.models ?? {}).map(([name, m]) => [name, number(m.calls), number(m.tokens.total)])
     const called = Object.entries(r.tools ?? {}).map(([name, t]) => [name, number(t.totalCalls), number(t.failedCalls)])
     const left = (name, used, most, text) => most > 0 && h('div', { class: 'budget' }, fact(name, `${text(used)} of ${text(most)} used today`),
       h('meter', { min: 0, max: most, high: most * 0.9, value: used, 'aria-label': name }))
     return [
-      spent.length || called.length ? [table(['calls', 'tokens', ''], spent), table(['calls', 'failed'], called)] : none('No model and no tool was called.'),
+      spent.length || called.length ? [table(['calls', 'tokens'], spent), table(['calls', 'failed'], called)] : none('No model and no tool was called.'),
       b ? [left('the tenant’s tokens', b.tokens, b.tokensPerDay, number), left('the tenant’s cost', b.usd, b.usdPerDay, money)] : none('No budget limits this session.'),
     ]
   }],
