@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -35,18 +36,15 @@ func (c UsageCell) Day() string { return time.UnixMilli(c.At).UTC().Format(time.
 func Derive(root string, t *projector.Tree) Rows {
 	var rows Rows
 	for _, s := range sorted(t) {
-		user := s.UserID
-		if user == "" {
-			user = t.UserID
-		}
-		rows.Sessions = append(rows.Sessions, sessionRow(root, user, t, s))
+		row := SessionRow(root, t, s)
+		rows.Sessions = append(rows.Sessions, row)
 		for _, run := range s.Runs {
 			rows.Runs = append(rows.Runs, Run{
-				SessionID: s.SessionID, RootSessionID: root, AgentType: s.AgentType, UserID: user,
+				SessionID: s.SessionID, RootSessionID: root, AgentType: s.AgentType, UserID: row.UserID,
 				Run: run, Used: usedOf(s.Usage.Runs[run.RunID]),
 			})
 		}
-		rows.Usage = append(rows.Usage, usageCells(user, s)...)
+		rows.Usage = append(rows.Usage, usageCells(row.UserID, s)...)
 	}
 	for _, p := range t.Parked {
 		rows.Parked = append(rows.Parked, Parked{SessionID: root, Sequence: p.Sequence, Type: p.Type, Reason: p.Reason})
@@ -68,11 +66,12 @@ func sorted(t *projector.Tree) []*projector.Session {
 	return all
 }
 
-func sessionRow(root, user string, t *projector.Tree, s *projector.Session) Session {
+// SessionRow returns the row of a session of the tree that the log has under root.
+func SessionRow(root string, t *projector.Tree, s *projector.Session) Session {
 	row := Session{
 		SessionID: s.SessionID, RootSessionID: root, StreamID: s.StreamID, AgentType: s.AgentType,
 		Status: s.Status, StreamStatus: s.StreamStatus, Running: s.Running(),
-		UserID: user, Tags: slices.Clone(s.Tags), Metadata: maps.Clone(s.Metadata),
+		UserID: cmp.Or(s.UserID, t.UserID), Tags: slices.Clone(s.Tags), Metadata: maps.Clone(s.Metadata),
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, ExpiresAt: s.ExpiresAt, HeadSequence: t.Head,
 		Counts: Counts{Messages: len(s.Messages), Runs: len(s.Runs), Checkpoints: len(s.Checkpoints)},
 	}

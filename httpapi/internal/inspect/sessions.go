@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
@@ -12,30 +11,9 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
+// summarize returns the summary of a session of a tree.
 func (s *Routes) summarize(r *web.Request, t *projector.Tree, session *projector.Session) api.Summary {
-	steps := 0
-	for _, run := range session.Runs {
-		steps += run.StepCount
-	}
-	parked := 0
-	if session == &t.Session {
-		parked = len(t.Parked)
-	}
-	from := ""
-	if session == &t.Session && t.ForkedFrom != nil {
-		from = t.ForkedFrom.SessionID
-	}
-	return api.Summary{
-		SessionID: session.SessionID, StreamID: session.StreamID, AgentType: session.AgentType, ParentSessionID: parentOf(t, session),
-		ForkedFrom: from, Status: session.Status, StreamStatus: session.StreamStatus,
-		IsExecuting: session.Running() && s.loop.Driven(r.Context(), t),
-		CurrentRun:  session.CurrentRun(), UserID: cmp.Or(session.UserID, t.UserID), Tags: session.Tags, Metadata: session.Metadata,
-		CreatedAt: session.CreatedAt, UpdatedAt: session.UpdatedAt,
-		Counts: api.Counts{
-			Messages: len(session.Messages), Steps: steps, Runs: len(session.Runs), Checkpoints: len(session.Checkpoints), Parked: parked,
-		},
-		HeadSequence: t.Head, Durability: s.log.Info().Durability,
-	}
+	return s.summaryOf(r, readmodel.SessionRow(t.SessionID, t, session))
 }
 
 // Summary answers GET /sessions/{id}.
