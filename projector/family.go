@@ -85,17 +85,25 @@ func (t *Tree) OpenCall(id string) (*Session, *Call) {
 // no answer yet, by the session that owns them.
 func (t *Tree) AwaitedCalls() []Awaited {
 	var all []Awaited
-	for _, s := range t.Sessions() {
-		if s.Turn == nil || s.Turn.Step == nil {
-			continue
-		}
-		for i := range s.Turn.Step.Calls {
-			if c := &s.Turn.Step.Calls[i]; c.Awaited() {
-				all = append(all, Awaited{Session: s, Call: c})
-			}
+	for s, c := range t.OpenCalls() {
+		if c.Awaited() {
+			all = append(all, Awaited{Session: s, Call: c})
 		}
 	}
 	return all
+}
+
+// OpenCalls yields the calls of the tree's open steps, by the session that owns them.
+func (t *Tree) OpenCalls() iter.Seq2[*Session, *Call] {
+	return func(yield func(*Session, *Call) bool) {
+		for _, s := range t.Sessions() {
+			for c := range s.OpenCalls() {
+				if !yield(s, c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Awaited is a call that waits for a person.

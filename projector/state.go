@@ -101,12 +101,8 @@ func (a Awaited) Show() PendingCall {
 }
 
 func (s *Session) suspension() (w Suspension) {
-	if s.Turn == nil || s.Turn.Step == nil {
-		return w
-	}
 	var at *SuspensionContext
-	for i := range s.Turn.Step.Calls {
-		c := &s.Turn.Step.Calls[i]
+	for c := range s.OpenCalls() {
 		if c.Done || c.Pending == nil {
 			continue
 		}

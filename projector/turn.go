@@ -2,6 +2,7 @@ package projector
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
@@ -229,6 +230,20 @@ func (s *Step) call(id string) *Call {
 		}
 	}
 	return nil
+}
+
+// OpenCalls yields the calls of the session's open step, whether they have a result or not.
+func (s *Session) OpenCalls() iter.Seq[*Call] {
+	return func(yield func(*Call) bool) {
+		if s.Turn == nil || s.Turn.Step == nil {
+			return
+		}
+		for i := range s.Turn.Step.Calls {
+			if !yield(&s.Turn.Step.Calls[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Pending returns the calls that have no result yet.

@@ -194,8 +194,8 @@ func (v *verifier) decide() {
 func (v *verifier) decider(busy func(string) bool) decide.Decider {
 	told := map[string]bool{}
 	for _, s := range v.tree.Sessions() {
-		if s.Turn != nil && s.Turn.Step != nil && decide.Aborting(s) {
-			for _, c := range s.Turn.Step.Calls {
+		if decide.Aborting(s) {
+			for c := range s.OpenCalls() {
 				told[decide.StopKey(s.SessionID, c.ID)] = true
 			}
 		}

@@ -144,18 +144,12 @@ func (f *folder) begin(r eventlog.Record, what *fact.RunRequested) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range t.Sessions() {
-		if s.Turn == nil || s.Turn.Step == nil {
-			continue
+	for s, c := range t.OpenCalls() {
+		if s == &t.Session || c.Pending != nil && c.Pending.Kind != fact.PendingChild {
+			f.calls[c.ID] = &call{answer: true}
 		}
-		for i := range s.Turn.Step.Calls {
-			c := &s.Turn.Step.Calls[i]
-			if s == &t.Session || c.Pending != nil && c.Pending.Kind != fact.PendingChild {
-				f.calls[c.ID] = &call{answer: true}
-			}
-			if clientHas(c) {
-				f.theirs[c.ID] = true
-			}
+		if clientHas(c) {
+			f.theirs[c.ID] = true
 		}
 	}
 	f.started(t)

@@ -191,14 +191,9 @@ func argumentsText(raw json.RawMessage) string {
 // user's, and the results of calls that the client has executed.
 func broughtBy(t *projector.Tree) []object {
 	all := []object{}
-	for _, s := range t.Sessions() {
-		if s.Turn == nil || s.Turn.Step == nil {
-			continue
-		}
-		for i := range s.Turn.Step.Calls {
-			if c := &s.Turn.Step.Calls[i]; clientHas(c) {
-				all = append(all, toolMessage(c.ID, c.Answer.MessageID, web.TextOf(c.Answer.Result, c.Answer.Error)))
-			}
+	for _, c := range t.OpenCalls() {
+		if clientHas(c) {
+			all = append(all, toolMessage(c.ID, c.Answer.MessageID, web.TextOf(c.Answer.Result, c.Answer.Error)))
 		}
 	}
 	from := len(t.Messages)

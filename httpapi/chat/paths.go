@@ -53,15 +53,9 @@ func (c *chat) waitsFor(a toolAnswer) *projector.Call {
 // openCalls returns the open calls that a client may answer, by id.
 func openCalls(t *projector.Tree) map[string]*projector.Call {
 	open := map[string]*projector.Call{}
-	for _, s := range t.Sessions() {
-		if s.Turn == nil || s.Turn.Step == nil {
-			continue
-		}
-		for i := range s.Turn.Step.Calls {
-			call := &s.Turn.Step.Calls[i]
-			if !call.Done && call.Pending != nil && call.Pending.Kind != fact.PendingChild {
-				open[call.ID] = call
-			}
+	for _, call := range t.OpenCalls() {
+		if !call.Done && call.Pending != nil && call.Pending.Kind != fact.PendingChild {
+			open[call.ID] = call
 		}
 	}
 	return open
@@ -184,14 +178,9 @@ func (c *chat) hasWaitedEnough() bool {
 		return false
 	}
 	now := time.Now().UnixMilli()
-	for _, s := range c.tree.Sessions() {
-		if s.Turn == nil || s.Turn.Step == nil {
-			continue
-		}
-		for _, call := range s.Turn.Step.Pending() {
-			if call.Answer != nil || call.Expired(now) {
-				return true
-			}
+	for _, call := range c.tree.OpenCalls() {
+		if !call.Done && (call.Answer != nil || call.Expired(now)) {
+			return true
 		}
 	}
 	return false

@@ -72,20 +72,18 @@ func forkedCall(s *projector.Session, message int, c *fact.ToolCall) *item {
 		}
 		return it
 	}
-	if s.Turn == nil || s.Turn.Step == nil {
-		return nil
-	}
-	i = slices.IndexFunc(s.Turn.Step.Calls, func(open projector.Call) bool { return open.ID == c.ID && open.Pending != nil })
-	if i < 0 {
-		return nil
-	}
-	switch pending := s.Turn.Step.Calls[i].Pending; pending.Kind {
-	case fact.PendingClient:
-		it.kind = kindFunction
-		return it
-	case fact.PendingApproval:
-		it.kind, it.id = kindApproval, approvalItemID(pending.ApprovalID)
-		return it
+	for open := range s.OpenCalls() {
+		if open.ID != c.ID || open.Pending == nil {
+			continue
+		}
+		switch open.Pending.Kind {
+		case fact.PendingClient:
+			it.kind = kindFunction
+			return it
+		case fact.PendingApproval:
+			it.kind, it.id = kindApproval, approvalItemID(open.Pending.ApprovalID)
+			return it
+		}
 	}
 	return nil
 }

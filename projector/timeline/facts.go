@@ -309,11 +309,9 @@ func (t *Timeline) endStream(l *lane, seq uint64, status Status) {
 func (t *Timeline) takeOver(seq uint64) {
 	for _, s := range t.state.Sessions() {
 		l := t.lane(s.SessionID)
-		if s.Turn != nil && s.Turn.Step != nil {
-			for _, c := range s.Turn.Step.Calls {
-				if c.Pending != nil && !c.Done {
-					t.waiting(l, seq, c)
-				}
+		for c := range s.OpenCalls() {
+			if c.Pending != nil && !c.Done {
+				t.waiting(l, seq, c)
 			}
 		}
 		t.suspend(l, seq)
@@ -321,7 +319,7 @@ func (t *Timeline) takeOver(seq uint64) {
 }
 
 // waiting opens a span for a call that has waited since before.
-func (t *Timeline) waiting(l *lane, seq uint64, c projector.Call) {
+func (t *Timeline) waiting(l *lane, seq uint64, c *projector.Call) {
 	for _, s := range []*Span{l.calls[c.ID], l.waits[c.ID]} {
 		if s != nil && s.From == seq {
 			return // a damaged state may have a call twice

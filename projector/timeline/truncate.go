@@ -206,9 +206,9 @@ func (t *Timeline) rolledBack(l *lane, seq uint64) {
 	end(l.run, StatusInterrupted, seq)
 	end(l.step, StatusInterrupted, seq)
 	l.run, l.step, l.stepID = nil, nil, ""
-	pending := map[string]projector.Call{}
-	if state := t.state.Get(l.id); state != nil && state.Turn != nil && state.Turn.Step != nil {
-		for _, c := range state.Turn.Step.Calls {
+	pending := map[string]*projector.Call{}
+	if state := t.state.Get(l.id); state != nil {
+		for c := range state.OpenCalls() {
 			if c.Pending != nil && !c.Done && (c.Answer == nil || c.Pending.Kind == fact.PendingChild) {
 				pending[c.ID] = c
 			}

@@ -24,10 +24,7 @@ func Answered(t *projector.Tree) map[string]CallAnswer {
 				answered[m.ToolCallID] = CallAnswer{Failed: m.Error != ""}
 			}
 		}
-		if s.Turn == nil || s.Turn.Step == nil {
-			continue
-		}
-		for _, c := range s.Turn.Step.Calls {
+		for c := range s.OpenCalls() {
 			if a := cmp.Or(c.Answer, c.Approval); a != nil && !c.Done {
 				answered[c.ID] = CallAnswer{Failed: a.Result == nil}
 			}

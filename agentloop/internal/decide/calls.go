@@ -140,11 +140,8 @@ func Awaits(s *projector.Session, child string) bool { return AwaitsBy(s, child,
 // AwaitsBy reports whether the call with the given id waits for a child; empty:
 // any call of the session.
 func AwaitsBy(s *projector.Session, child, call string) bool {
-	if s.Turn == nil || s.Turn.Step == nil {
-		return false
-	}
-	for _, c := range s.Turn.Step.Pending() {
-		if c.Pending != nil && c.Pending.Child == child && (call == "" || c.ID == call) {
+	for c := range s.OpenCalls() {
+		if !c.Done && c.Pending != nil && c.Pending.Child == child && (call == "" || c.ID == call) {
 			return true
 		}
 	}
@@ -158,11 +155,9 @@ func childOf(child, parent *projector.Session) bool {
 // moves reports whether something that a suspended session waits for is
 // there.
 func (d Decider) moves(t *projector.Tree, s *projector.Session, depth int) bool {
-	if s.Turn == nil || s.Turn.Step == nil {
-		return false
-	}
-	for _, c := range s.Turn.Step.Pending() {
+	for c := range s.OpenCalls() {
 		switch p := c.Pending; {
+		case c.Done:
 		case p == nil:
 			return true
 		case p.Kind != fact.PendingChild:

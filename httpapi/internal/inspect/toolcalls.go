@@ -17,11 +17,9 @@ func callsOf(t *projector.Tree) []api.CallAt {
 				results[m.ToolCallID] = m
 			}
 		}
-		open := map[string]projector.Call{}
-		if s.Turn != nil && s.Turn.Step != nil {
-			for _, c := range s.Turn.Step.Calls {
-				open[c.ID] = c
-			}
+		open := map[string]*projector.Call{}
+		for c := range s.OpenCalls() {
+			open[c.ID] = c
 		}
 		for _, m := range s.Messages {
 			for _, p := range m.Parts {
@@ -47,7 +45,7 @@ func callsOf(t *projector.Tree) []api.CallAt {
 }
 
 // statusOf returns the status of a call without a result.
-func statusOf(t *projector.Tree, c projector.Call) api.CallStatus {
+func statusOf(t *projector.Tree, c *projector.Call) api.CallStatus {
 	switch {
 	case c.Pending != nil && c.Pending.Kind == fact.PendingChild:
 		if child := t.Get(c.Pending.Child); child != nil && (child.Waits() || child.Suspended()) {

@@ -187,14 +187,13 @@ func (q *Queue) runEnds(s *projector.Session, f *fact.RunEnded) {
 		}, func(h *agentloop.Hooks) hook[agentloop.AgentFailPayload] { return h.OnAgentFail }))
 	default:
 		p := agentloop.AgentSuspendedPayload{Reason: runs.SuspensionReason(f.Status), Status: f.Status}
-		if s.Turn != nil && s.Turn.Step != nil {
-			for _, c := range s.Turn.Step.Pending() {
-				switch {
-				case c.Awaited():
-					p.ToolCallIDs = append(p.ToolCallIDs, c.ID)
-				case c.Pending != nil && c.Pending.Kind == fact.PendingChild:
-					p.Children = append(p.Children, c.Pending.Child)
-				}
+		for c := range s.OpenCalls() {
+			switch {
+			case c.Done:
+			case c.Awaited():
+				p.ToolCallIDs = append(p.ToolCallIDs, c.ID)
+			case c.Pending != nil && c.Pending.Kind == fact.PendingChild:
+				p.Children = append(p.Children, c.Pending.Child)
 			}
 		}
 		q.enqueue(s, newEvent("onAgentSuspended", p,

@@ -153,10 +153,7 @@ func (c Clock) AbandonAll(t *projector.Tree) []Draft {
 // Abandon answers the open calls of one session.
 func (c Clock) Abandon(s *projector.Session) []Draft {
 	var facts []Draft
-	if s.Turn == nil || s.Turn.Step == nil {
-		return nil
-	}
-	for _, call := range s.Turn.Step.Calls {
+	for call := range s.OpenCalls() {
 		if call.Awaited() {
 			facts = append(facts, Draft{Run: call.RunID, Fact: &fact.ResultSubmitted{
 				ToolCallID: call.ID, Kind: fact.SubmitAbandoned, Base: c.FactBase(s.SessionID),

@@ -153,10 +153,10 @@ func (tr *Tree) runEnded(s *projector.Session, session string, f *fact.RunEnded)
 
 // awaitedOf are the calls of a session that wait for a person.
 func awaitedOf(s *projector.Session) (calls []string) {
-	if s == nil || s.Turn == nil || s.Turn.Step == nil {
+	if s == nil {
 		return nil
 	}
-	for _, c := range s.Turn.Step.Pending() {
+	for c := range s.OpenCalls() {
 		if c.Awaited() {
 			calls = append(calls, c.ID)
 		}
