@@ -50,23 +50,19 @@ export function builtIn(element, key) {
   return child?.parentNode === element ? child : undefined
 }
 
-// reconcile makes the children of an element those of some keys.
+// reconcile makes the children of an element those of some keys. Children that go
+// are removed first: one that stays is then not moved, and keeps the focus.
 export function reconcile(element, keys, build, then = () => {}) {
-  const now = new Map()
+  const children = keys.map((key, i) => builtIn(element, key) ?? build(key, i))
+  const stay = new Set(children)
+  for (const child of [...element.childNodes]) if (!stay.has(child)) child.remove()
   let next = element.firstChild
-  keys.forEach((key, i) => {
-    const child = builtIn(element, key) ?? build(key, i)
-    now.set(key, child)
-    then(child, key)
+  children.forEach((child, i) => {
+    then(child, keys[i])
     if (child === next) next = next.nextSibling
     else element.insertBefore(child, next)
   })
-  while (next) {
-    const gone = next
-    next = next.nextSibling
-    gone.remove()
-  }
-  element.byKey = now
+  element.byKey = new Map(children.map((child, i) => [keys[i], child]))
 }
 
 const icons = {

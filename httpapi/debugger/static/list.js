@@ -4,7 +4,7 @@
 
 import { sessionPath } from './api.js'
 import { ago, around, line, money, number, plain, short } from './format.js'
-import { h, icon, put, setText } from './dom.js'
+import { builtIn, h, icon, put, reconcile, setText } from './dom.js'
 import { isLane } from './labs.js'
 import { createPages } from './pages.js'
 import { statusOf } from './states.js'
@@ -25,7 +25,6 @@ export function mount(element, app) {
   let found = null // of a search: their own rows
   let hits = { words: [], all: [], kind: '' } // what the search has found in sessions, and which kind of it is shown
   let generation = 0, failure = null
-  const rows = new Map() // elements, by index
   const usage = new Map() // by session
 
   const ui = build()
@@ -194,31 +193,13 @@ export function mount(element, app) {
     element.toggleAttribute('data-found', Boolean(found))
     ui.kinds.hidden = !found || !hits.all.length
     const [first, last] = inSight()
-    const gone = new Set(rows.keys())
-    const fresh = []
-    for (let i = first; i <= last; i++) {
+    const indices = Array.from({ length: Math.max(0, last - first + 1) }, (_, n) => first + n)
+    reconcile(ui.space, indices, (i) => Object.assign(h('a', { class: 'ls-row' }), { index: i }), (el, i) => {
       const item = found ? found[i] : { session: pages.at(i) }
       if (!found && !item.session) want(pages.place(i).page)
-      gone.delete(i)
-      let el = rows.get(i)
-      if (!el) {
-        el = h('a', { class: 'ls-row' })
-        rows.set(i, el)
-        fresh.push(el)
-      }
       el.style.transform = `translateY(${i * row()}px)`
       fillRow(el, item)
-    }
-    for (const i of gone) {
-      rows.get(i).remove()
-      rows.delete(i)
-    }
-    if (fresh.length) {
-      ui.space.append(...fresh)
-      for (const i of [...rows.keys()].sort((a, b) => a - b)) { // tab goes through them from top to bottom
-        if (rows.get(i).nextSibling !== rows.get(i + 1) && rows.has(i + 1)) ui.space.insertBefore(rows.get(i), rows.get(i + 1))
-      }
-    }
+    })
     const filtered = Object.values(filter).some(Boolean)
     setText(ui.count, pages.total === null && !found ? '' : found ? `${number(count)} found` : `${number(count)} session${count === 1 ? '' : 's'}`)
     ui.empty.hidden = count > 0
@@ -361,11 +342,11 @@ export function mount(element, app) {
     ui.scroll.addEventListener('scroll', draw, { passive: true })
     ui.scroll.addEventListener('keydown', (event) => {
       const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-      const index = [...rows].find(([, row]) => row === document.activeElement)?.[0]
+      const { index } = document.activeElement
       if (!by || index === undefined) return
       event.preventDefault()
       if (index + by < 0) ui.search.focus()
-      else rows.get(index + by)?.focus()
+      else builtIn(ui.space, index + by)?.focus()
     })
     return ui
   }
