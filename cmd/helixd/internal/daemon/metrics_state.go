@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
@@ -82,15 +83,9 @@ func (m *stateMetrics) watch(w watched) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		every := time.NewTicker(lookEvery)
-		defer every.Stop()
-		for {
+		m.look(ctx, w)
+		for eventlog.Sleep(ctx, lookEvery) == nil {
 			m.look(ctx, w)
-			select {
-			case <-every.C:
-			case <-ctx.Done():
-				return
-			}
 		}
 	})
 	return func() {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 const (
@@ -43,14 +45,7 @@ func startSchedule(jobs []job, first func() bool, log *slog.Logger) (stop func()
 }
 
 func (j job) repeat(ctx context.Context, first func() bool, log *slog.Logger) {
-	for {
-		due := time.NewTimer(j.every + time.Duration(rand.Float64()*jobJitter*float64(j.every)))
-		select {
-		case <-due.C:
-		case <-ctx.Done():
-			due.Stop()
-			return
-		}
+	for eventlog.Sleep(ctx, j.every+time.Duration(rand.Float64()*jobJitter*float64(j.every))) == nil {
 		if j.eachNode || first() {
 			j.once(ctx, log)
 		}
