@@ -38,26 +38,17 @@ func watchDisk(s *Server) *disk {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &disk{s: s, cancel: cancel, free: func() (uint64, bool) { return FreeBytes(s.opts.DataDir) }}
 	d.look(ctx)
-	d.wg.Go(func() { d.watch(ctx) })
+	d.wg.Go(func() {
+		for datadir.Sleep(ctx, diskLook) == nil {
+			d.look(ctx)
+		}
+	})
 	return d
 }
 
 func (d *disk) end() {
 	d.cancel()
 	d.wg.Wait()
-}
-
-func (d *disk) watch(ctx context.Context) {
-	every := time.NewTicker(diskLook)
-	defer every.Stop()
-	for {
-		select {
-		case <-every.C:
-			d.look(ctx)
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // look reads the free space, and restarts the server if it met a full disk and there is

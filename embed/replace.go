@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 )
@@ -159,12 +160,10 @@ func (r *removal) wait(ctx context.Context, why error) error {
 		r.noticed = time.Now()
 		r.log.Warn("waiting to remove a server from the NATS cluster", slog.String("server", r.name), slog.Any("error", why))
 	}
-	select {
-	case <-time.After(removePause):
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("embed: remove server %s: %w: %w", r.name, context.Cause(ctx), why)
+	if err := datadir.Sleep(ctx, removePause); err != nil {
+		return fmt.Errorf("embed: remove server %s: %w: %w", r.name, err, why)
 	}
+	return nil
 }
 
 func tryRemove(ctx context.Context, nc *nats.Conn, request []byte) (done bool, err error) {

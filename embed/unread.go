@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/nats-io/nats-server/v2/server"
 )
 
@@ -18,15 +19,8 @@ const (
 // watchUnread ends connections from outside while they leave too much unread, until
 // ctx ends.
 func (i *instance) watchUnread(ctx context.Context) {
-	every := time.NewTicker(unreadLook)
-	defer every.Stop()
-	for {
-		select {
-		case <-every.C:
-			i.dropSlow()
-		case <-ctx.Done():
-			return
-		}
+	for datadir.Sleep(ctx, unreadLook) == nil {
+		i.dropSlow()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/klauspost/compress/s2"
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -65,22 +66,11 @@ func (w *Scrubber) Pass(ctx context.Context, do overwriter) (n int, err error) {
 			return n, err
 		}
 		n += some
-		if err := pauseAfter(ctx, time.Since(began)); err != nil {
+		if err := datadir.Sleep(ctx, min(time.Since(began), scrubPause)); err != nil {
 			return n, err
 		}
 	}
 	return n, nil
-}
-
-func pauseAfter(ctx context.Context, took time.Duration) error {
-	t := time.NewTimer(min(took, scrubPause))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func (w *Scrubber) block(name string, do overwriter) (n int, err error) {

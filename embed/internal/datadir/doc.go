@@ -1,5 +1,6 @@
 // Package datadir asks the operating system what package embed needs for a data folder: a lock,
-// the free space, an atomic replacement of a file, and which order renames are written in.
+// the free space, an atomic replacement of a file, and which order renames are written in. It also has
+// the pause between two looks at the folder.
 package datadir
 
 import "errors"
