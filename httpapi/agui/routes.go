@@ -148,7 +148,7 @@ func later(a, b web.Position) bool {
 }
 
 func (s *Routes) send(ctx context.Context, w http.ResponseWriter, r *web.Request, p *reading) error {
-	events, stop, err := p.open(ctx)
+	records, stop, err := stream.Peek(stream.Since(ctx, s.log, p.session, p.run.StartSequence, p.live))
 	if err != nil {
 		return err
 	}
@@ -156,6 +156,6 @@ func (s *Routes) send(ctx context.Context, w http.ResponseWriter, r *web.Request
 	web.NameSession(w.Header(), p.session)
 	out := r.NewEventWriter(w)
 	out.Break = p.cut
-	stream.Send(ctx, s.logger, r, p.session, out, events)
+	stream.Send(ctx, s.logger, r, p.session, out, p.events(ctx, records))
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi/internal/stream"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
@@ -93,15 +92,6 @@ func (p *reading) more(ctx context.Context, head uint64) (bool, error) {
 
 func (p *reading) folder(ctx context.Context) *folder {
 	return newFolder(p.session, p.run.RunID, func(seq uint64) (*projector.Tree, error) { return p.states.At(ctx, p.session, seq) })
-}
-
-// open reads the first record, so that an error of it is answered before the stream begins.
-func (p *reading) open(ctx context.Context) (events iter.Seq2[web.Event, error], stop func(), err error) {
-	records, stop, err := stream.Peek(stream.Since(ctx, p.log, p.session, p.run.StartSequence, p.live))
-	if err != nil {
-		return nil, nil, err
-	}
-	return p.events(ctx, records), stop, nil
 }
 
 // events yields the run's events. If the log fails, the last one says so: clients take a stream
