@@ -16,8 +16,8 @@ type Protocols struct {
 	// Responses serves the OpenAI Responses and Conversations APIs at /v1/responses and
 	// /v1/conversations; nil: it does not.
 	Responses *responses.Options
-	// AGUI serves AG-UI at /ag-ui/{agent}; nil: it does not.
-	AGUI *agui.Options
+	// AGUI serves AG-UI at /ag-ui/{agent}.
+	AGUI bool
 }
 
 // protocol is a protocol of others, which has its own paths and, mostly, errors.
@@ -37,7 +37,7 @@ var protocols = []protocol{
 		on:      func(p *Protocols) bool { return p.Responses != nil },
 		failure: responses.ErrorOf,
 	},
-	{name: "ag-ui", paths: []string{"/ag-ui"}, on: func(p *Protocols) bool { return p.AGUI != nil }, failure: agui.ErrorOf},
+	{name: "ag-ui", paths: []string{"/ag-ui"}, on: func(p *Protocols) bool { return p.AGUI }, failure: agui.ErrorOf},
 }
 
 // protocolOf returns the protocol that a path belongs to, or nil.

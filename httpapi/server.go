@@ -229,8 +229,8 @@ func (s *Server) route() (err error) {
 	if p := o.Protocols.Responses; p != nil {
 		s.responses = responses.New(o.Log, o.Loop, o.States, o.Logger, newSessionID, o.InterruptObservationDeadline, *p)
 	}
-	if p := o.Protocols.AGUI; p != nil {
-		s.agui = agui.New(o.Log, o.Loop, o.States, o.Logger, *p)
+	if o.Protocols.AGUI {
+		s.agui = agui.New(o.Log, o.Loop, o.States, o.Logger)
 	}
 	return err
 }

@@ -467,7 +467,7 @@ func TestAServerThatCloses(t *testing.T) {
 // A server that does not speak the protocol has none of its routes.
 func TestOff(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, func(o *httpapi.Options) { o.Protocols.AGUI = nil })
+	g := newRig(t, func(o *httpapi.Options) { o.Protocols.AGUI = false })
 	resp := g.post(input("t", "r", nil))
 	defer resp.Body.Close()
 	require.Equal(t, 404, resp.StatusCode)

@@ -30,7 +30,7 @@ func TestOwnerIsCheckedAgain(t *testing.T) {
 	}
 	_, err := log.Append(t.Context(), "s", 0, entries)
 	require.NoError(t, err)
-	s := New(log, nil, snapshot.New(log, nil), slog.New(slog.DiscardHandler), Options{})
+	s := New(log, nil, snapshot.New(log, nil), slog.New(slog.DiscardHandler))
 	repeat := func(user string) (*projector.Run, error) {
 		return s.begin(auth.WithCaller(t.Context(), auth.Caller{User: user}), "brain", input{thread: "s", run: "r"})
 	}

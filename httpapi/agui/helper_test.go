@@ -28,7 +28,6 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
-	"github.com/helixd/helixd/httpapi/agui"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -64,7 +63,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	require.NoError(t, err)
 	t.Cleanup(g.loop.Stop)
 	o := httpapi.Options{
-		Log: log, Loop: g.loop, AllowUnauthenticated: true, Protocols: httpapi.Protocols{AGUI: &agui.Options{}},
+		Log: log, Loop: g.loop, AllowUnauthenticated: true, Protocols: httpapi.Protocols{AGUI: true},
 		InterruptObservationDeadline: time.Minute,
 	}
 	for _, f := range change {

@@ -13,9 +13,6 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Options configure the routes of AG-UI. There are none yet.
-type Options struct{}
-
 // Routes serve AG-UI.
 type Routes struct {
 	log    eventlog.Log
@@ -25,7 +22,7 @@ type Routes struct {
 }
 
 // New returns the routes.
-func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, logger *slog.Logger, _ Options) *Routes {
+func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, logger *slog.Logger) *Routes {
 	return &Routes{log: log, loop: loop, states: states, logger: logger}
 }
 
