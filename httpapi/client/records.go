@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
-	"strconv"
 
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
@@ -40,27 +39,10 @@ type RecordRange struct {
 }
 
 func (r RecordRange) query() url.Values {
-	q := url.Values{}
-	if r.From > 0 {
-		q.Set("from", strconv.FormatUint(r.From, 10))
-	}
-	if r.To > 0 {
-		q.Set("to", strconv.FormatUint(r.To, 10))
-	}
-	if r.Limit > 0 {
-		q.Set("limit", strconv.Itoa(r.Limit))
-	}
-	if r.Dead {
-		q.Set("dead", "1")
-	}
-	if r.Follow {
-		q.Set("follow", "1")
-	}
-	for name, value := range map[string]string{"kind": string(r.Kind), "agent": r.Agent, "run": r.Run, "call": r.Call} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	q := given(map[string]string{
+		"from": positive(r.From), "to": positive(r.To), "limit": positive(uint64(max(0, r.Limit))), "dead": flag(r.Dead), "follow": flag(r.Follow),
+		"kind": string(r.Kind), "agent": r.Agent, "run": r.Run, "call": r.Call,
+	})
 	if len(r.Types) > 0 {
 		q["type"] = r.Types
 	}

@@ -77,6 +77,20 @@ func given(values map[string]string) url.Values {
 	return q
 }
 
+func positive(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return ""
+}
+
 // Sessions returns a page of the sessions that the caller may see, sorted by
 // the bytes of their ids unless the filter says otherwise.
 func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Paging) (api.Listing[api.Summary], error) {

@@ -48,10 +48,7 @@ func between(from uint64, to *uint64) url.Values {
 // Files returns a page of what a folder of a session's workspace holds now, with the
 // content of its folders; an empty folder: all of the workspace.
 func (c *Client) Files(ctx context.Context, sessionID, folder string, p Paging) (api.FilesPage, error) {
-	q := url.Values{}
-	if folder != "" {
-		q.Set("path", folder)
-	}
+	q := given(map[string]string{"path": folder})
 	return fetch(ctx, c, get("files", p.to(q)).of("sessions", sessionID), func(f *api.FilesPage) bool { return isPage(&f.Page) })
 }
 

@@ -80,10 +80,7 @@ type Replay struct {
 }
 
 func (r Replay) query(from uint64) url.Values {
-	q := url.Values{"from": {strconv.FormatUint(from, 10)}}
-	if r.To > 0 {
-		q.Set("to", strconv.FormatUint(r.To, 10))
-	}
+	q := given(map[string]string{"from": strconv.FormatUint(from, 10), "to": positive(r.To)})
 	if r.Speed != 0 {
 		q.Set("speed", strconv.FormatFloat(r.Speed, 'f', -1, 64))
 	}
