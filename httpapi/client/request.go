@@ -75,8 +75,14 @@ func (c *Client) attempt(ctx context.Context, k request, use func(*remotehttp.Re
 // do sends a call until use is content with the answer, or no further attempt
 // is due.
 func (c *Client) do(ctx context.Context, k request, use func(*remotehttp.Response) error) error {
+	return c.repeat(ctx, &k, func(a *remotehttp.Response, _ func()) error { return use(a) })
+}
+
+// repeat is do for a use that may change the call. It calls reset when it has made
+// progress, so that earlier failures do not count any more.
+func (c *Client) repeat(ctx context.Context, k *request, use func(a *remotehttp.Response, reset func()) error) error {
 	for retries := c.http.Retries(); ; {
-		err := c.attempt(ctx, k, use)
+		err := c.attempt(ctx, *k, func(a *remotehttp.Response) error { return use(a, retries.Reset) })
 		if err == nil || !again(err, k.safe) {
 			return err
 		}
@@ -107,22 +113,14 @@ func fetch[T any](ctx context.Context, c *Client, k request, whole func(*T) bool
 // connections drop, until read returns nil. read moves the call on to what it
 // has not read yet, and calls moved when it has come further.
 func (c *Client) follow(ctx context.Context, k *request, mediaType string, read func(a *remotehttp.Response, moved func()) error) error {
-	for retries := c.http.Retries(); ; {
-		err := c.attempt(ctx, *k, func(a *remotehttp.Response) error {
-			if !a.Is(mediaType) {
-				return fmt.Errorf("%w: it is not of type %s", ErrMalformed, mediaType)
-			}
-			err := read(a, retries.Reset)
-			if a.Alive() >= steady { // as when a proxy limits how long a connection lasts
-				retries.Reset()
-			}
-			return err
-		})
-		if err == nil || !again(err, k.safe) {
-			return err
+	return c.repeat(ctx, k, func(a *remotehttp.Response, reset func()) error {
+		if !a.Is(mediaType) {
+			return fmt.Errorf("%w: it is not of type %s", ErrMalformed, mediaType)
 		}
-		if err := retries.Wait(ctx, err); err != nil {
-			return err
+		err := read(a, reset)
+		if a.Alive() >= steady { // as when a proxy limits how long a connection lasts
+			reset()
 		}
-	}
+		return err
+	})
 }
