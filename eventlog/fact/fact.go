@@ -247,6 +247,14 @@ func (u TokenUsage) Plus(v TokenUsage) TokenUsage {
 	}
 }
 
+// Minus returns what u has more than v.
+func (u TokenUsage) Minus(v TokenUsage) TokenUsage {
+	return TokenUsage{
+		Prompt: u.Prompt - v.Prompt, Completion: u.Completion - v.Completion, Reasoning: u.Reasoning - v.Reasoning,
+		Cached: u.Cached - v.Cached, CacheWrite: u.CacheWrite - v.CacheWrite, Total: u.Total - v.Total,
+	}
+}
+
 // RunMode says how a run begins.
 type RunMode string
 

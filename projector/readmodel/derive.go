@@ -134,7 +134,7 @@ func usageCells(user string, s *projector.Session) []UsageCell {
 		for _, model := range slices.Sorted(maps.Keys(used.Models)) {
 			m := used.Models[model]
 			add(run, model, Used{ModelCalls: m.Calls, Tokens: m.Tokens})
-			rest[model] = minus(rest[model], m)
+			rest[model] = projector.ModelUsage{Calls: rest[model].Calls - m.Calls, Tokens: rest[model].Tokens.Minus(m.Tokens)}
 		}
 		add(run, "", Used{ToolCalls: used.ToolStats.TotalCalls, FailedToolCalls: used.ToolStats.FailedCalls})
 		tools.TotalCalls -= used.ToolStats.TotalCalls
@@ -145,15 +145,4 @@ func usageCells(user string, s *projector.Session) []UsageCell {
 	}
 	add("", "", Used{ToolCalls: tools.TotalCalls, FailedToolCalls: tools.FailedCalls})
 	return cells
-}
-
-func minus(a, b projector.ModelUsage) projector.ModelUsage {
-	a.Calls -= b.Calls
-	a.Tokens.Prompt -= b.Tokens.Prompt
-	a.Tokens.Completion -= b.Tokens.Completion
-	a.Tokens.Reasoning -= b.Tokens.Reasoning
-	a.Tokens.Cached -= b.Tokens.Cached
-	a.Tokens.CacheWrite -= b.Tokens.CacheWrite
-	a.Tokens.Total -= b.Tokens.Total
-	return a
 }

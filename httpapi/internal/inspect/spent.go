@@ -38,7 +38,7 @@ func (p *Prices) Cost(model string, tokens fact.TokenUsage) (usd float64, known 
 func (p *Prices) spent(before, after *projector.Tree) api.Spent {
 	if before.Head > after.Head {
 		used := p.spent(after, before)
-		used.Usage, used.DurationMs = minus(fact.TokenUsage{}, used.Usage), -used.DurationMs
+		used.Usage, used.DurationMs = fact.TokenUsage{}.Minus(used.Usage), -used.DurationMs
 		if used.Cost != nil && *used.Cost != 0 {
 			*used.Cost = -*used.Cost
 		}
@@ -50,13 +50,13 @@ func (p *Prices) spent(before, after *projector.Tree) api.Spent {
 	}
 	prices := *p.all.Load()
 	sums, cost := [2]projector.Totals{before.RollUp(before.SessionID).Totals, after.RollUp(after.SessionID).Totals}, 0.0
-	used.Usage = minus(sums[1].Tokens, sums[0].Tokens)
+	used.Usage = sums[1].Tokens.Minus(sums[0].Tokens)
 	for _, model := range slices.Sorted(maps.Keys(sums[1].Models)) {
 		was, is := sums[0].Models[model], sums[1].Models[model]
 		switch price, known := prices[model]; {
 		case is.Calls == was.Calls:
 		case known:
-			cost += price.Cost(minus(is.Tokens, was.Tokens))
+			cost += price.Cost(is.Tokens.Minus(was.Tokens))
 		default:
 			used.Unpriced = append(used.Unpriced, model)
 		}
@@ -74,11 +74,4 @@ func lastTime(t *projector.Tree) (at int64) {
 		at = max(at, s.UpdatedAt)
 	}
 	return at
-}
-
-func minus(a, b fact.TokenUsage) fact.TokenUsage {
-	return fact.TokenUsage{
-		Prompt: a.Prompt - b.Prompt, Completion: a.Completion - b.Completion, Reasoning: a.Reasoning - b.Reasoning,
-		Cached: a.Cached - b.Cached, CacheWrite: a.CacheWrite - b.CacheWrite, Total: a.Total - b.Total,
-	}
 }
