@@ -107,7 +107,12 @@ func (s *Routes) autoResume(ctx context.Context, session string) error {
 	if err != nil || t.Status == projector.SessionInterrupted {
 		return err
 	}
-	_, err = s.loop.Resume(ctx, engine.ResumeRequest{SessionID: session, Mode: fact.ModeContinue})
+	return s.goOn(ctx, session)
+}
+
+// goOn resumes a session. That another request resumed it first is no error.
+func (s *Routes) goOn(ctx context.Context, session string) error {
+	_, err := s.loop.Resume(ctx, engine.ResumeRequest{SessionID: session, Mode: fact.ModeContinue})
 	if errors.Is(err, agentloop.ErrAlreadyCompleted) || errors.Is(err, agentloop.ErrNothingToResume) {
 		return nil
 	}

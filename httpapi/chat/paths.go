@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -96,14 +95,7 @@ func (c *chat) submit(ctx context.Context) (portion, error) {
 	return portion{after: web.Position{Sequence: c.shownUpTo()}, begin: true, messageID: c.body.knownAs()}, nil
 }
 
-// goOn resumes the session. That another request resumed it first is no error.
-func (c *chat) goOn(ctx context.Context) error {
-	_, err := c.s.loop.Resume(ctx, engine.ResumeRequest{SessionID: c.body.session, Mode: fact.ModeContinue})
-	if errors.Is(err, agentloop.ErrAlreadyCompleted) || errors.Is(err, agentloop.ErrNothingToResume) {
-		return nil
-	}
-	return err
-}
+func (c *chat) goOn(ctx context.Context) error { return c.s.goOn(ctx, c.body.session) }
 
 // asksAgain, path 2: regenerate-message.
 func (c *chat) asksAgain() bool { return c.body.regenerate }
