@@ -1,22 +1,17 @@
 package stream
 
-import (
-	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/projector"
-)
+import "github.com/helixd/helixd/projector"
 
 // Waiting returns "interrupted" or "paused" if the session waits to be
 // resumed, else "".
 func Waiting(s *projector.Session) string {
 	switch {
-	case s.StreamStatus.Terminal():
+	case !s.Waits():
 		return ""
 	case s.Status == projector.SessionInterrupted:
 		return string(projector.SessionInterrupted)
-	case s.Status == projector.SessionPaused, s.StreamStatus == eventlog.StreamWaiting:
-		return string(projector.SessionPaused)
 	}
-	return ""
+	return string(projector.SessionPaused)
 }
 
 // FailureOf returns why the session failed, or "".
