@@ -90,7 +90,7 @@ export function mount(element, app) {
   }
 
   function poll() {
-    if (document.hidden || app.session === undefined || !element.offsetParent) return
+    if (document.hidden || !element.offsetParent) return
     if (found) return
     const [first, last] = inSight()
     for (let p = first > 0 ? pages.place(first).page : 0; p <= pages.place(Math.max(0, last)).page; p++) want(p, true)
