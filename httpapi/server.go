@@ -101,8 +101,8 @@ type Options struct {
 	// operator of the NATS servers can, and the route answers NOT_IMPLEMENTED.
 	Unsubscribe func(ctx context.Context, session string) error
 	// Reload reads the configuration again, for POST /admin/reload, and passes it to
-	// [Server.Reconfigure]. A *ReloadError refuses the configuration. nil: the route
-	// answers NOT_IMPLEMENTED.
+	// [Server.Reconfigure]. A *ReloadError refuses the configuration. Its context does not
+	// end when the client leaves, and has no deadline. nil: the route answers NOT_IMPLEMENTED.
 	Reload func(context.Context) (api.Reloaded, error)
 	// InterruptObservationDeadline is how long /interrupt and /abort wait for
 	// the run to stop; 0: DefaultInterruptDeadline.

@@ -3,17 +3,12 @@ package operate
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// reloadTimeout bounds POST /admin/reload, which continues when its client leaves. It
-// includes the start of new MCP servers.
-const reloadTimeout = time.Minute
-
-// Reload answers POST /admin/reload.
+// Reload answers POST /admin/reload. A reload continues when its client leaves.
 func (s *Routes) Reload(w http.ResponseWriter, r *web.Request) error {
 	if err := r.Allow(auth.OpAdmin, auth.AllSessions); err != nil { // it is about all sessions
 		return err
@@ -24,9 +19,7 @@ func (s *Routes) Reload(w http.ResponseWriter, r *web.Request) error {
 	if s.Reread == nil {
 		return ErrNoReload
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), reloadTimeout)
-	defer cancel()
-	done, err := s.Reread(ctx)
+	done, err := s.Reread(context.WithoutCancel(r.Context())) // it knows how long its parts may take
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,16 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/mcptool"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog/version"
 )
+
+// openAtOnce is how many MCP servers are opened at the same time.
+const openAtOnce = 8
 
 // MCPServers are the MCP servers of a daemon's agents. Each entry of an agent
 // is its own server: two agents that name the same command run it twice.
@@ -39,7 +44,8 @@ type mcpServer struct {
 func NewMCPServers(log *slog.Logger) *MCPServers { return &MCPServers{log: log} }
 
 // Open returns the agents with the tools of their MCP servers, which run until
-// they are released.
+// they are released. It opens servers at the same time, each within its ConnectTimeout, and
+// gives up when one can't be opened.
 func (m *MCPServers) Open(ctx context.Context, c *config.Config, agents []agentloop.Agent) (with []agentloop.Agent, servers []*mcpServer, err error) {
 	defer func() {
 		if err != nil {
@@ -47,25 +53,44 @@ func (m *MCPServers) Open(ctx context.Context, c *config.Config, agents []agentl
 			servers = nil
 		}
 	}()
+	opened := make([][]*mcpServer, len(agents))
+	g, opening := errgroup.WithContext(ctx)
+	g.SetLimit(openAtOnce)
+	for i, a := range agents {
+		opened[i] = make([]*mcpServer, len(c.Agents[a.Name].MCP))
+		for j, of := range c.Agents[a.Name].MCP {
+			g.Go(func() (err error) {
+				if err = opening.Err(); err == nil {
+					opened[i][j], err = m.server(opening, a.Name, of)
+				}
+				if err != nil {
+					return c.At(mcpKey(a.Name, j), err)
+				}
+				return nil
+			})
+		}
+	}
+	err = g.Wait()
+	for _, s := range slices.Concat(opened...) {
+		if s != nil {
+			servers = append(servers, s)
+		}
+	}
+	if err != nil {
+		return nil, servers, err
+	}
 	with = slices.Clone(agents)
 	for i, a := range with {
 		owners := map[string]string{} // of the tools, by name
 		for _, t := range a.Tools {
 			owners[t.Name] = "tools." + t.Name
 		}
-		for j, of := range c.Agents[a.Name].MCP {
-			key := fmt.Sprintf("mcp[%d]", j)
-			at := "agents." + a.Name + "." + key
-			s, err := m.server(ctx, a.Name, of)
-			if err != nil {
-				return nil, servers, c.At(at, err)
-			}
-			servers = append(servers, s)
+		for j, s := range opened[i] {
 			for _, t := range s.client.Tools() {
 				if owner, ok := owners[t.Name]; ok {
-					return nil, servers, c.At(at, fmt.Errorf("its tool %s has the same name as %s", t.Name, owner))
+					return nil, servers, c.At(mcpKey(a.Name, j), fmt.Errorf("its tool %s has the same name as %s", t.Name, owner))
 				}
-				owners[t.Name] = "one of " + key
+				owners[t.Name] = fmt.Sprintf("one of mcp[%d]", j)
 			}
 			with[i].Tools = append(slices.Clip(with[i].Tools), s.client.Tools()...)
 		}
@@ -73,7 +98,10 @@ func (m *MCPServers) Open(ctx context.Context, c *config.Config, agents []agentl
 	return with, servers, nil
 }
 
-// server returns the one that runs, or a new one. Only one goroutine opens.
+// mcpKey is the key of an agent's n-th server in the configuration.
+func mcpKey(agent string, n int) string { return fmt.Sprintf("agents.%s.mcp[%d]", agent, n) }
+
+// server returns the one that runs, or a new one. Only one goroutine opens the same server.
 func (m *MCPServers) server(ctx context.Context, agent string, of config.MCPServer) (*mcpServer, error) {
 	m.mu.Lock()
 	for _, s := range m.all {

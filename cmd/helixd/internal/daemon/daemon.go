@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,6 @@ import (
 )
 
 const (
-	reloadTimeout     = time.Minute // for a reload by a signal
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	// shutdownTimeout is for requests that are under way; longer than a slow log
@@ -57,8 +57,9 @@ type Daemon struct {
 	notify       *notifier       // nil: no service manager
 	reloader     *reloader
 	fill         []func(context.Context, eventlog.Log)
-	join         bool   // wait for a log, and create none
-	replaces     string // the server of the cluster that is gone for good, in whose place this one comes
+	join         bool          // wait for a log, and create none
+	replaces     string        // the server of the cluster that is gone for good, in whose place this one comes
+	openWithin   time.Duration // for the streams, once the server runs; 0: the default
 	closers      []func()
 }
 
@@ -121,11 +122,11 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		}
 	}
 	joined()
-	ctx, cancel := context.WithTimeout(ctx, settings.OpenTimeout(c))
+	opening, cancel := context.WithTimeout(ctx, cmp.Or(d.openWithin, settings.OpenTimeout(c)))
 	defer cancel()
 	measured := newMetrics(c.Metrics.Enabled)
 	var folds *foldsjs.Folds
-	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
+	store, err := jetstream.Open(opening, nc, &jetstream.Options{
 		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability, Refuses: d.refuses, Metrics: measured.log,
 		Grow: settings.GrowsAtStart(c), Server: d.server, Beside: foldsjs.Place,
 		Forget: func(ctx context.Context, session string) error {
@@ -142,7 +143,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	d.onClose(func() { store.Close() })
 	if revocations != nil {
-		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, d.sync, log); err != nil {
+		if err := revocations.Open(opening, nc, c.NATS.Replicas, d.dropRevoked, d.sync, log); err != nil {
 			return err
 		}
 		d.onClose(revocations.Close)
@@ -152,45 +153,47 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	case eventlog.DurabilityUnknown, eventlog.DurabilityMemory:
 		log.Warn("durability is "+string(d.Info.Durability)+": "+d.Info.Durability.Survives(), "backend", d.Info.Backend)
 	}
-	folds, err = foldsjs.Open(ctx, nc, store, c.NATS.Replicas)
+	folds, err = foldsjs.Open(opening, nc, store, c.NATS.Replicas)
 	if err != nil {
 		return err
 	}
 	for _, fill := range d.fill {
-		fill(ctx, store)
+		fill(opening, store)
 	}
 	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
 	d.openReadModels(c, store, states, log)
 	limits := quota.New(settings.Tenants(c), d.counts(), daily.New(nc, c.NATS.Replicas, d.sync))
 	d.openMemories(c.Memory, store, measured.memory, log)
 	d.onClose(measured.state.watch(watched{config: c, log: store, models: d.models, limits: limits}))
-	mcp := agentconfig.NewMCPServers(log)
-	agents, servers, err := mcp.Open(ctx, c, agents)
-	if err != nil {
-		return err
-	}
-	mcp.Use(servers, nil)
-	d.onClose(mcp.Close)
-	if err := agentconfig.Equip(d.memories, c, agents); err != nil {
-		return err
-	}
 	node := "node-" + ulid.Make().String()
 	between, err := dial() // so that messages between nodes don't wait for the log's traffic
 	if err != nil {
 		return err
 	}
 	d.onClose(between.Close)
-	runs, err := worklist.Open(ctx, between, worklist.Options{Node: node, Replicas: c.NATS.Replicas, Logger: log, Metrics: measured.worklist})
+	runs, err := worklist.Open(opening, between, worklist.Options{Node: node, Replicas: c.NATS.Replicas, Logger: log, Metrics: measured.worklist})
 	if err != nil {
 		return err
 	}
 	d.onClose(runs.Close)
-	tracer, err := d.openTracing(ctx, c.Tracing, c.ServiceName, node, log)
+	tracer, err := d.openTracing(opening, c.Tracing, c.ServiceName, node, log)
 	if err != nil {
 		return err
 	}
-	workspaces, err := openWorkspaces(ctx, c, agents, nc, d.Info, log)
+	workspaces, err := openWorkspaces(opening, c, agents, nc, d.Info, log)
 	if err != nil {
+		return err
+	}
+	mcp := agentconfig.NewMCPServers(log)
+	extended := d.notify.waiting(notifyMargin)
+	agents, servers, err := mcp.Open(ctx, c, agents) // each has its own time limit
+	extended()
+	if err != nil {
+		return err
+	}
+	mcp.Use(servers, nil)
+	d.onClose(mcp.Close)
+	if err := agentconfig.Equip(d.memories, c, agents); err != nil {
 		return err
 	}
 	loop, err := engine.New(store, agents, &engine.Options{
@@ -290,8 +293,6 @@ func (d *Daemon) Run(ctx context.Context, hangups <-chan os.Signal) error {
 
 // hangup reloads; what is wrong is logged.
 func (d *Daemon) hangup(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
-	defer cancel()
 	d.notify.reloading()
 	defer d.notify.reloaded(d.URL)
 	_, _ = d.reloader.reload(ctx)

@@ -7,10 +7,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,8 +68,46 @@ agents:
 	c.DataDir = t.TempDir()
 	agents, err := agentconfig.Agents(c)
 	require.NoError(t, err)
-	d, err := Start(t.Context(), c, agents, false, slog.New(slog.DiscardHandler))
+	d, err := (&Daemon{openWithin: openWithin}).started(t.Context(), c, agents, false, slog.New(slog.DiscardHandler))
 	return d, path, err
+}
+
+// openWithin is less than a slow MCP server needs.
+const openWithin = 5 * time.Second
+
+// TestMCPServersHaveTheirOwnTime: they are opened at the same time, and the time that the log
+// may take to open is not theirs.
+func TestMCPServersHaveTheirOwnTime(t *testing.T) {
+	t.Parallel()
+	_, url := newMCP(t)
+	target, err := neturl.Parse(url)
+	require.NoError(t, err)
+	const n = 3
+	var contacted atomic.Int32
+	all, ended := make(chan struct{}), make(chan struct{})
+	servers := ""
+	for i := range n {
+		first := sync.OnceFunc(func() {
+			if contacted.Add(1) == n {
+				time.AfterFunc(openWithin, func() { close(all) })
+			}
+		})
+		proxy := httputil.NewSingleHostReverseProxy(target)
+		slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			first()
+			select {
+			case <-all:
+				proxy.ServeHTTP(w, r)
+			case <-ended:
+			}
+		}))
+		t.Cleanup(slow.Close)
+		servers += fmt.Sprintf("      - {name: s%d, url: %q, headers: {Authorization: env:MCP_KEY}, connectTimeout: 20s}\n", i, slow.URL)
+	}
+	t.Cleanup(func() { close(ended) }) // before the servers close
+	d, _, err := startWithMCP(t, "", servers)
+	require.NoError(t, err)
+	d.close()
 }
 
 func TestAnAgentCallsAnMCPTool(t *testing.T) {

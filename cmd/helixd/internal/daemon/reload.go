@@ -55,17 +55,21 @@ func (r *reloader) readBy(read func() (*config.Config, []agentloop.Agent, error)
 	r.read = read
 }
 
-// close waits for a reload that is under way, refuses others, and ends a growth of the log.
+// close ends a reload that is under way and a growth of the log, and refuses other reloads.
 func (r *reloader) close() {
-	r.readBy(nil)
 	r.cancel()
+	r.readBy(nil)
 	r.grows.Wait()
 }
 
-// reload is what SIGHUP and POST /admin/reload do.
+// reload is what SIGHUP and POST /admin/reload do. It takes as long as new MCP servers may take to
+// start: each has its own time limit.
 func (r *reloader) reload(ctx context.Context) (api.Reloaded, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.ctx, cancel)()
 	done, err := r.apply(ctx)
 	if refused, is := errors.AsType[*httpapi.ReloadError](err); is {
 		r.log.ErrorContext(ctx, "configuration refused: nothing has changed", "problems", refused.Problems)
