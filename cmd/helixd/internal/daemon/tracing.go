@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"encoding/base64"
 	"log/slog"
-	"net/url"
 	"sync"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/version"
 )
 
@@ -39,7 +38,7 @@ func (d *Daemon) openTracing(ctx context.Context, c config.Tracing, service, nod
 	if c.Endpoint == "" {
 		return nil, nil
 	}
-	endpoint, headers, err := collectorOf(c)
+	endpoint, headers, err := settings.Collector(c)
 	if err != nil {
 		return nil, err
 	}
@@ -67,24 +66,6 @@ func (d *Daemon) openTracing(ctx context.Context, c config.Tracing, service, nod
 		}
 	})
 	return provider.Tracer("github.com/helixd/helixd/agentloop", trace.WithInstrumentationVersion(version.Current())), nil
-}
-
-// collectorOf returns where spans are sent, and with what headers. A name and
-// a password in the URL become a header.
-func collectorOf(c config.Tracing) (endpoint string, headers map[string]string, err error) {
-	u, err := url.Parse(c.Endpoint)
-	if err != nil {
-		return "", nil, err
-	}
-	headers = map[string]string{}
-	if password, ok := u.User.Password(); ok {
-		headers["Authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
-	}
-	u.User = nil
-	for name, value := range c.Headers {
-		headers[name] = value.Reveal()
-	}
-	return u.JoinPath("v1", "traces").String(), headers, nil
 }
 
 // failingExport logs now and then that spans can't be exported.

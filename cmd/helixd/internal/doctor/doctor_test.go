@@ -409,13 +409,13 @@ func TestDoctorOnAConfiguration(t *testing.T) {
 func TestDoctorOnACollector(t *testing.T) {
 	for status, want := range map[int]string{200: "ok       tracing      ", 401: "correct tracing.headers", 404: "correct tracing.endpoint"} {
 		collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/base/v1/traces" || r.Header.Get("Authorization") != "hunter2" {
+			if r.URL.String() != "/base/v1/traces" || r.Header.Get("Authorization") != "hunter2" {
 				status = 500
 			}
 			w.WriteHeader(status)
 		}))
 		t.Cleanup(collector.Close)
-		path := clitest.Config(t, "auth: {tokens: [{token: t}]}\ntracing: {endpoint: \""+collector.URL+"/base\", headers: {Authorization: hunter2}}\n")
+		path := clitest.Config(t, "auth: {tokens: [{token: t}]}\ntracing: {endpoint: \""+collector.URL+"/base?project=x\", headers: {Authorization: hunter2}}\n")
 		out, err := doctorText(t, t.Context(), time.Now, "--config", path, "--config-only", "--json")
 		require.Equal(t, status == 401, errors.Is(err, errProblems), out)
 		out, _ = doctorText(t, t.Context(), time.Now, "--config", path, "--config-only")

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
@@ -78,15 +77,19 @@ func (d *exam) tracing(ctx context.Context) {
 		return
 	}
 	target := redacted(t.Endpoint)
+	endpoint, headers, err := settings.Collector(t)
+	if err != nil {
+		return // the configuration's check has reported it
+	}
 	ctx, cancel := context.WithTimeout(ctx, tracingTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(t.Endpoint, "/")+"/v1/traces", bytes.NewReader(nil))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(nil))
 	if err != nil {
 		return // the configuration's check has reported it
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
-	for name, value := range t.Headers {
-		req.Header.Set(name, value.Reveal())
+	for name, value := range headers {
+		req.Header.Set(name, value)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
