@@ -262,17 +262,19 @@ func TestBackupRefuses(t *testing.T) {
 	whole := filepath.Join(dir, "whole")
 	_, _, err = clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", whole)
 	require.NoError(t, err)
+	replicated := write("helix.yaml", "auth: {allowUnauthenticated: true}\ndataDir: "+filepath.Join(dir, "data")+"\nnats: {replicas: 3}\n")
 	for want, args := range map[string]string{
 		"where to restore to":           "restore " + whole,
 		"one embedded server keeps one": "restore " + whole + " --replicas 3 --data-dir " + filepath.Join(dir, "data"),
-		"can't be used together":        "restore " + whole + " --nats nats://127.0.0.1:1 --data-dir " + filepath.Join(dir, "data"),
-		"no backup":                     "restore " + none + " --data-dir " + filepath.Join(dir, "data"),
-		"no such file":                  "restore " + none + "x --data-dir " + filepath.Join(dir, "data"),
-		"verified alone":                "verify s --backup " + whole,
-		"problems were found":           "verify --backup " + none,
-		"at least 65536":                "backup --rate 1KiB --out " + none + "x",
-		"an amount of bytes":            "backup --rate much --out " + none + "x",
-		"not a directory":               "backup --out " + none + "/x",
+		replicated + ":3: nats.replicas: needs nats.url or nats.cluster.listen: one embedded server keeps one replica": "restore " + whole + " --config " + replicated,
+		"can't be used together": "restore " + whole + " --nats nats://127.0.0.1:1 --data-dir " + filepath.Join(dir, "data"),
+		"no backup":              "restore " + none + " --data-dir " + filepath.Join(dir, "data"),
+		"no such file":           "restore " + none + "x --data-dir " + filepath.Join(dir, "data"),
+		"verified alone":         "verify s --backup " + whole,
+		"problems were found":    "verify --backup " + none,
+		"at least 65536":         "backup --rate 1KiB --out " + none + "x",
+		"an amount of bytes":     "backup --rate much --out " + none + "x",
+		"not a directory":        "backup --out " + none + "/x",
 	} {
 		_, _, err := clitest.Run[Commands](t, "", strings.Fields(args)...)
 		require.ErrorContains(t, err, want, args)

@@ -125,6 +125,8 @@ func (c restoreCmd) open(p *flags.Process, header backup.Header) (*restoring, er
 				return nil, err
 			}
 			return joinToFill(p, from, id)
+		case replicas > 1:
+			return nil, from.At("nats.replicas", errors.New("needs nats.url or nats.cluster.listen: one embedded server keeps one replica"))
 		}
 	}
 	switch {
