@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -113,7 +114,7 @@ func (f ServerFlags) Open(ctx context.Context) (*Source, error) {
 }
 
 // OpenAs is Open with options for the log that it opens on NATS.
-func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, error) {
+func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (s *Source, err error) {
 	if f.NATS == "" {
 		return DaemonFlags{Server: f.Server, Token: f.Token, Trust: f.Trust}.Connect(), nil
 	}
@@ -121,19 +122,29 @@ func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, 
 	if err != nil {
 		return nil, fmt.Errorf("nats: %w", err)
 	}
+	opened := []func(){nc.Close}
+	closeAll := func() {
+		for _, f := range slices.Backward(opened) {
+			f()
+		}
+	}
+	defer func() {
+		if err != nil {
+			closeAll()
+		}
+	}()
 	log, err := jetstream.Open(ctx, nc, &o)
 	if err != nil {
-		nc.Close()
 		return nil, err
 	}
+	opened = append(opened, func() { log.Close() })
 	loop, err := engine.New(log, nil, nil)
 	if err != nil {
-		nc.Close()
 		return nil, err
 	}
+	opened = append(opened, loop.Stop)
 	api, err := httpapi.New(httpapi.Options{Log: log, Loop: loop, AllowUnauthenticated: true})
 	if err != nil {
-		nc.Close()
 		return nil, err
 	}
 	pipe := newPipeListener()
@@ -144,15 +155,13 @@ func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, 
 		_ = server.Serve(pipe)
 	}()
 	transport := &http.Transport{DialContext: pipe.dial}
-	s := newSource("http://localhost", "", &http.Client{Transport: transport}, -1)
+	s = newSource("http://localhost", "", &http.Client{Transport: transport}, -1)
 	s.Close = func() {
 		transport.CloseIdleConnections()
 		api.Close()
 		server.Close()
 		<-done
-		loop.Stop()
-		log.Close()
-		nc.Close()
+		closeAll()
 	}
 	return s, nil
 }
