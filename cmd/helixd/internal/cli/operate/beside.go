@@ -3,7 +3,8 @@ package operate
 import (
 	"context"
 	"iter"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -20,53 +21,12 @@ const (
 	recordBytes = 256
 )
 
-// group runs functions, at most atOnce at the same time, until one fails.
-type group struct {
-	places chan struct{}
-	all    sync.WaitGroup
-
-	mu  sync.Mutex
-	err error // the first one
-}
-
-func newGroup() *group { return &group{places: make(chan struct{}, atOnce)} }
-
-// run runs f when there is a place, and returns the error of one that has failed.
-func (g *group) run(f func() error) error {
-	if err := g.failed(); err != nil {
-		return err
-	}
-	g.places <- struct{}{}
-	g.all.Go(func() {
-		defer func() { <-g.places }()
-		if err := f(); err != nil {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			if g.err == nil {
-				g.err = err
-			}
-		}
-	})
-	return nil
-}
-
-func (g *group) failed() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.err
-}
-
-// wait waits for all functions.
-func (g *group) wait() error {
-	g.all.Wait()
-	return g.failed()
-}
-
 // besideSessions writes sessions beside each other. An error is that of a later call, or
 // of the group's wait.
 type besideSessions struct {
 	backup.Sessions
-	group *group
+	group  *errgroup.Group // of at most atOnce
+	failed context.Context // ends when one of the group has failed
 }
 
 // Session implements backup.Sessions.
@@ -100,7 +60,10 @@ func (b besideSessions) Session(ctx context.Context, session string, floor uint6
 			})
 		}
 	}
-	return len(held), b.group.run(func() error {
+	if b.failed.Err() != nil {
+		return len(held), context.Cause(b.failed)
+	}
+	b.group.Go(func() error {
 		_, err := b.Sessions.Session(ctx, session, floor, func(yield func(eventlog.Copied, error) bool) {
 			for _, c := range held {
 				if !yield(c, nil) {
@@ -110,4 +73,5 @@ func (b besideSessions) Session(ctx context.Context, session string, floor uint6
 		})
 		return err
 	})
+	return len(held), nil
 }

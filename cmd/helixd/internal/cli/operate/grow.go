@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/beside"
@@ -339,20 +340,18 @@ func (g *growing) copy(ctx context.Context, from *singleNode) (done grownTo, err
 func (g *growing) compare(ctx context.Context, sums map[string]sum) error {
 	shown := terminal.NewProgress(g.p.Stderr, "compare", int64(len(sums)), terminal.Things("session"))
 	defer shown.Close()
-	together := newGroup()
+	together, ctx := errgroup.WithContext(ctx)
+	together.SetLimit(atOnce)
 	for session, want := range sums {
 		shown.Add(1)
-		err := together.run(func() error {
+		together.Go(func() error {
 			if err := g.compareSession(ctx, session, want); err != nil {
 				return fmt.Errorf("session %q: the copy: %w", session, err)
 			}
 			return nil
 		})
-		if err != nil {
-			return errors.Join(err, together.wait())
-		}
 	}
-	return together.wait()
+	return together.Wait()
 }
 
 func (g *growing) compareSession(ctx context.Context, session string, want sum) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/cmd/helixd/config"
@@ -107,7 +108,8 @@ func (r *restoring) write(ctx context.Context, in io.Reader) (backup.Summary, er
 			runs.Close()
 		}
 	}()
-	together := newGroup()
+	together, failed := errgroup.WithContext(ctx)
+	together.SetLimit(atOnce)
 	var filler *beside.Filler
 	done, err := backup.Restore(ctx, in, func(h backup.Header) (t backup.Target, err error) {
 		open, cancel := ctx, func() {}
@@ -134,13 +136,13 @@ func (r *restoring) write(ctx context.Context, in io.Reader) (backup.Summary, er
 		if r.wrap != nil {
 			sessions = r.wrap(sessions)
 		}
-		return backup.Target{Sessions: besideSessions{sessions, together}, Folds: settling{folds, r.nc}, Work: func(agentType, session string) error {
+		return backup.Target{Sessions: besideSessions{sessions, together, failed}, Folds: settling{folds, r.nc}, Work: func(agentType, session string) error {
 			r.working++
 			_, err := runs.Announce(ctx, agentType, session)
 			return err
 		}, Item: func(of string, item eventlog.CopiedItem) error {
 			if filler == nil {
-				if err := together.wait(); err != nil { // the filler asks for them
+				if err := together.Wait(); err != nil { // the filler asks for them
 					return err
 				}
 				filler = beside.NewFiller(r.nc, r.log, r.replicas, r.logger)
@@ -148,7 +150,7 @@ func (r *restoring) write(ctx context.Context, in io.Reader) (backup.Summary, er
 			return filler.Fill(ctx, of, item)
 		}}, nil
 	})
-	return done, errors.Join(err, together.wait())
+	return done, errors.Join(err, together.Wait())
 }
 
 // settling is a store of folds that waits while a cluster elects a leader. A daemon does not
