@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,30 +62,16 @@ func ownKey(dataDir string) (seed string, err error) {
 	if seed, err = subscriber.NewKey(); err != nil {
 		return "", err
 	}
-	if err := writeKey(path, seed); err != nil {
+	if err = os.MkdirAll(dataDir, 0o750); err == nil {
+		err = settings.WriteWhole(path, func(w io.Writer) error {
+			_, err := io.WriteString(w, seed+"\n")
+			return err
+		})
+	}
+	if err != nil {
 		return "", fmt.Errorf("key of NATS subscribers: %w", err)
 	}
 	return seed, nil
-}
-
-// writeKey leaves a whole file or none, which only its owner may read.
-func writeKey(path, seed string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), subscribersFile+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(seed + "\n")
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name()) //nolint:errcheck // the first error counts
-	}
-	return err
 }
 
 // subscriberKeys are those whose rights an embedded server takes.

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -74,7 +73,7 @@ func (c createCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return source.Explained(err)
 	}
-	if err := write(c.File, made); err != nil {
+	if err := settings.WriteWhole(c.File, made.Write); err != nil {
 		return err
 	}
 	head := made.Header
@@ -128,22 +127,4 @@ func (c createCmd) sessions(ctx context.Context, f cohort.Filter) (sessions iter
 	}
 	s := c.Connect()
 	return s.Cohort(ctx, f), s.Close, nil
-}
-
-// write replaces a file whole or not at all.
-func write(file string, c *cohort.Cohort) (err error) {
-	out, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			out.Close()
-			os.Remove(out.Name())
-		}
-	}()
-	if err = errors.Join(c.Write(out), out.Sync(), out.Close()); err != nil {
-		return err
-	}
-	return os.Rename(out.Name(), file)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 )
@@ -78,7 +79,7 @@ func recordShop(t *testing.T, dir string, sessions int) (calls *atomic.Int64, ur
 		}
 	}, cohort.Options{})
 	require.NoError(t, err)
-	require.NoError(t, write(filepath.Join(dir, "c.ndjson"), made))
+	require.NoError(t, settings.WriteWhole(filepath.Join(dir, "c.ndjson"), made.Write))
 	return calls, server.URL
 }
 
