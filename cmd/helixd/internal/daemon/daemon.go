@@ -214,7 +214,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	opts.ReadModels, opts.Reload = d.readModels(), d.reloader.reload
 	opts.Unsubscribe = unsubscribing(revocations)
 	opts.Subscribe = subscribing(minter, revocations, c.NATS.Subscribers, d.NATSURL, d.webSocketURL)
-	opts.Gatherer, opts.Metrics, opts.Degraded = measured.gatherer, measured.http, measured.state.health.Degraded
+	opts.Gatherer, opts.Metrics, opts.Degraded = measured.gatherer, measured.http, measured.state.Degraded
 	opts.Beside = beside.Of(nc, store)
 	opts.Quota, opts.MaxStreams = limits, c.Limits.MostStreams(mostConnections(c.Limits))
 	if d.reloader.auth, err = settings.AuthenticationOf(c.Auth, settings.Authentication{}); err != nil {

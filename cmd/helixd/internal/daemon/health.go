@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/quota"
@@ -22,14 +20,12 @@ import (
 // The checks of a daemon's own health, as helixd doctor names them.
 const (
 	checkCertificates = "certificates"
-	checkClock        = "clock"
 	checkDisk         = "disk"
 	checkListings     = "listings"
 	checkQuotas       = "quotas"
-	checkReplicas     = "replicas"
 )
 
-var healthChecks = []string{checkCertificates, checkClock, checkDisk, checkListings, checkQuotas, checkReplicas}
+var healthChecks = []string{checkCertificates, doctor.CheckClock, checkDisk, checkListings, checkQuotas, doctor.CheckReplicas}
 
 const (
 	// headTimeout is how long the log may take to answer until it counts as not ready, as for GET /readyz.
@@ -44,25 +40,6 @@ const (
 type replicatedLog interface {
 	eventlog.Log
 	Replicas(context.Context) (eventlog.Replicas, error)
-}
-
-// health is what is not well with a daemon, as of the last look.
-type health struct {
-	mu    sync.Mutex
-	found []api.Degradation
-}
-
-// Degraded returns what is not well. It asks nobody.
-func (h *health) Degraded() []api.Degradation {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.found)
-}
-
-func (h *health) set(found []api.Degradation) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.found = found
 }
 
 // answers reports whether the log answers and takes appends.
@@ -86,7 +63,7 @@ func lookReplicas(ctx context.Context, log replicatedLog) (missing int, known bo
 	if err != nil {
 		if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			found = append(found, api.Degradation{
-				Check: checkReplicas, Problem: true, Found: "the log has no leader that answers: the quorum is lost, or a leader is being elected",
+				Check: doctor.CheckReplicas, Problem: true, Found: "the log has no leader that answers: the quorum is lost, or a leader is being elected",
 				Advice: "start the nodes that are down: more than half of them must run before anything can be read or stored",
 			})
 		}
@@ -97,20 +74,20 @@ func lookReplicas(ctx context.Context, log replicatedLog) (missing int, known bo
 	}
 	if r.Present < r.Wanted {
 		found = append(found, api.Degradation{
-			Check: checkReplicas, Problem: true, Target: strings.Join(r.Missing, ", "),
+			Check: doctor.CheckReplicas, Problem: true, Target: strings.Join(r.Missing, ", "),
 			Found:  fmt.Sprintf("%d of %d servers are there; missing: %s", r.Present, r.Wanted, strings.Join(r.Missing, ", ")),
 			Advice: fmt.Sprintf("start the missing node, or replace it: with fewer than %d of %d nothing can be stored", r.Wanted/2+1, r.Wanted),
 		})
 	}
 	if r.Lag > lagWarning {
 		found = append(found, api.Degradation{
-			Check: checkReplicas, Found: fmt.Sprintf("a replica is %d operations behind", r.Lag),
+			Check: doctor.CheckReplicas, Found: fmt.Sprintf("a replica is %d operations behind", r.Lag),
 			Advice: "look again soon; if it stays behind, see to that server's disk, network and log",
 		})
 	}
 	if skew := time.Duration(r.Skew) * time.Millisecond; skew > doctor.SkewWarning {
 		found = append(found, api.Degradation{
-			Check: checkClock, Problem: skew > doctor.SkewProblem, Found: fmt.Sprintf("the clocks of this machine and of another server are %s apart", skew.Round(100*time.Millisecond)),
+			Check: doctor.CheckClock, Problem: skew > doctor.SkewProblem, Found: fmt.Sprintf("the clocks of this machine and of another server are %s apart", skew.Round(100*time.Millisecond)),
 			Advice: "set the clocks of all machines by NTP (chronyd, systemd-timesyncd): time-outs and the times of records depend on both",
 		})
 	}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,7 +39,7 @@ type stateMetrics struct {
 
 	ready, degraded, missing, free, least, certificates *prometheus.GaugeVec
 
-	health health // as of the last look
+	found atomic.Pointer[[]api.Degradation] // what is not well, as of the last look; nil: there was none
 }
 
 func newStateMetrics(reg prometheus.Registerer) *stateMetrics {
@@ -94,6 +95,14 @@ func (m *stateMetrics) watch(w watched) (stop func()) {
 	}
 }
 
+// Degraded returns what is not well. It asks nobody.
+func (m *stateMetrics) Degraded() []api.Degradation {
+	if found := m.found.Load(); found != nil {
+		return *found
+	}
+	return nil
+}
+
 // look asks for all values, and keeps what is not well.
 func (m *stateMetrics) look(ctx context.Context, w watched) {
 	m.refuses.Set(yes(w.log.Info().Refuses != ""))
@@ -120,7 +129,7 @@ func (m *stateMetrics) look(ctx context.Context, w watched) {
 	if ctx.Err() != nil {
 		return // what could not be asked for is no finding
 	}
-	m.health.set(found)
+	m.found.Store(&found)
 	for _, check := range healthChecks {
 		n := 0
 		for _, f := range found {
