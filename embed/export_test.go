@@ -10,6 +10,9 @@ import (
 // HiddenPort is where a server listens for clients though nobody asked it to.
 func (s *Server) HiddenPort() int { return s.instance().srv.Addr().(*net.TCPAddr).Port }
 
+// SyncInterval is how often data reaches the disk; 0 means at every append.
+func (s *Server) SyncInterval() time.Duration { return s.opts.SyncInterval }
+
 // DataDir is the server's folder.
 func (s *Server) DataDir() string { return s.opts.DataDir }
 

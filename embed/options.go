@@ -17,10 +17,10 @@ import (
 const (
 	// MaxPayload is the largest NATS message, in bytes.
 	MaxPayload = 8 << 20
-	// DefaultMaxStore is the disk space that JetStream may use, in bytes.
+	// maxStore is the disk space that JetStream may use, in bytes.
 	// It is fixed: a share of the free disk would change with the disk, and
 	// a shrunken one blocks the next start.
-	DefaultMaxStore = 1 << 40
+	maxStore = 1 << 40
 	// maxMemory bounds memory streams, in bytes; helixd has none of size.
 	maxMemory = 64 << 20
 	// maxPending is what a slow NATS client may leave unread, in bytes.
@@ -72,8 +72,6 @@ type Options struct {
 	// [Server.Connect] together; 0 means DefaultMaxConnections. If there are so
 	// many, Connect ends connections from outside.
 	MaxConnections int
-	// MaxStore limits the disk space, in bytes; 0 means DefaultMaxStore.
-	MaxStore int64
 	// Cluster makes the server one of several; nil: it is alone.
 	Cluster *Cluster
 	// WebSocket also takes NATS clients over WebSocket; nil: none.
@@ -131,9 +129,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.DataDir = dir
 	o.password = rand.Text()
-	if o.MaxStore == 0 {
-		o.MaxStore = DefaultMaxStore
-	}
 	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
 	o.maxUnread = cmp.Or(o.maxUnread, maxUnread)
 	o.removeAsk = cmp.Or(o.removeAsk, removeAsk)
@@ -152,7 +147,7 @@ func (o Options) serverOptions() (opts *server.Options, err error) {
 		ServerName:             o.Name,
 		JetStream:              true,
 		StoreDir:               o.DataDir,
-		JetStreamMaxStore:      o.MaxStore,
+		JetStreamMaxStore:      maxStore,
 		JetStreamMaxMemory:     maxMemory,
 		StreamMaxBufferedSize:  streamMaxBuffered,
 		SyncAlways:             o.SyncInterval == 0 && !o.groupSync(),

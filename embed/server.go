@@ -179,9 +179,6 @@ func (s *Server) ClientURL() string {
 // Name is the server's name.
 func (s *Server) Name() string { return s.opts.Name }
 
-// SyncInterval is how often data reaches the disk; 0 means at every append.
-func (s *Server) SyncInterval() time.Duration { return s.opts.SyncInterval }
-
 // GroupSync reports whether what the server has answered may still be lost with the
 // machine's power until [Server.Sync] has returned, see Options.GroupSync. Then only this
 // process writes the streams. With Options.SyncInterval Sync does not wait.
