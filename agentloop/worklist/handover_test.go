@@ -28,7 +28,7 @@ func (o offers) Load() int                                   { return 0 }
 // list serves one for a loop. It is read for what nodes announce only, and an entry is old at once.
 func (s *site) list(name string, loop worklist.Loop) *worklist.Worklist {
 	s.t.Helper()
-	n := node{reg: prometheus.NewPedanticRegistry()}
+	n := node{t: s.t, reg: prometheus.NewPedanticRegistry()}
 	o := worklist.Options{Node: name, Patience: time.Nanosecond, Metrics: worklist.NewMetrics(n.reg)}
 	o.NeverScan()
 	list, err := worklist.Open(s.t.Context(), s.connect(), o)

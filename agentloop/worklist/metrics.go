@@ -33,7 +33,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		trees: gauge("helixd_queue_trees",
 			"Number of session trees on the work list that all nodes share, driven ones included. Updated every 10 s."),
 		unheld: gauge("helixd_queue_unheld_trees",
-			"Number of session trees on the work list that have an agent of this node and that no live node drives. Updated every 10 s."),
+			"Number of session trees on the work list that have an agent of this node and that no live node has driven for 15 s. Updated every 10 s."),
 		looked: gauge("helixd_queue_looked_timestamp_seconds",
 			"Time when this node last read the work list, in seconds since 1970. It reads the list every 10 s. 0: not yet."),
 		failures: counter("helixd_queue_failures_total", "Failed attempts of this node to read the work list."),

@@ -78,6 +78,7 @@ func (s *site) open(nc *nats.Conn) eventlog.Log {
 
 // node is what a process would be.
 type node struct {
+	t     *testing.T
 	name  string
 	loop  *engine.Loop
 	list  *worklist.Worklist
@@ -90,7 +91,7 @@ type node struct {
 // node starts one that hosts the agents.
 func (s *site) node(name string, agents ...agentloop.Agent) *node {
 	s.t.Helper()
-	n := &node{name: name, conns: []*nats.Conn{s.connect(), s.connect()}, reg: prometheus.NewPedanticRegistry()}
+	n := &node{t: s.t, name: name, conns: []*nats.Conn{s.connect(), s.connect()}, reg: prometheus.NewPedanticRegistry()}
 	n.log = s.open(n.conns[0])
 	var err error
 	o := worklist.Options{Node: name, Patience: time.Second, Metrics: worklist.NewMetrics(n.reg)}
@@ -110,13 +111,17 @@ func (s *site) node(name string, agents ...agentloop.Agent) *node {
 }
 
 // looked reports whether the node has looked the list through.
-func (n *node) looked() bool {
+func (n *node) looked() bool { return n.value("helixd_queue_looked_timestamp_seconds") > 0 }
+
+// value is what one of the node's gauges shows, 0 if it has none of that name.
+func (n *node) value(gauge string) float64 {
 	families, err := n.reg.Gather()
-	if err != nil {
-		return false
+	require.NoError(n.t, err)
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == gauge })
+	if i < 0 {
+		return 0
 	}
-	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "helixd_queue_looked_timestamp_seconds" })
-	return i >= 0 && families[i].Metric[0].GetGauge().GetValue() > 0
+	return families[i].Metric[0].GetGauge().GetValue()
 }
 
 // die ends all that others could notice of the node, at once and without a

@@ -2,6 +2,7 @@ package worklist
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,4 +18,14 @@ func TestASingleServerHasTheLogsPatience(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	require.Equal(t, leaderPatience, l.js.Options().DefaultTimeout)
+}
+
+// A tree counts as waiting after as long as any node leaves it to another: what a look finds
+// between its announcement and its claim does not wait.
+func TestATreeWaitsOnlyAfterAWhile(t *testing.T) {
+	now := time.Now()
+	since := map[tree]time.Time{{session: "just put there"}: now, {session: "of the last look"}: now.Add(-scanEvery)}
+	require.Zero(t, waiting(since, now))
+	since[tree{session: "left alone"}] = now.Add(-neglected)
+	require.Equal(t, 1, waiting(since, now))
 }

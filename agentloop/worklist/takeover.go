@@ -43,10 +43,21 @@ func (l *Worklist) lookThrough() {
 		}
 	}
 	l.since = since
-	l.opts.Metrics.saw(len(listed), len(trees))
+	l.opts.Metrics.saw(len(listed), waiting(since, info.TimeStamp))
 	l.offer(slices.DeleteFunc(trees, func(t tree) bool {
 		return !l.mine(t) && info.TimeStamp.Sub(since[t]) < neglected
 	}), info.TimeStamp)
+}
+
+// waiting counts the trees that no node has held for so long that none is about to take
+// them up: on a busy list, each look finds some that were just put there or just ended.
+func waiting(since map[tree]time.Time, now time.Time) (n int) {
+	for _, t := range since {
+		if now.Sub(t) >= neglected {
+			n++
+		}
+	}
+	return n
 }
 
 // unheld returns those that no other live node holds.
