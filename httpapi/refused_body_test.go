@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,10 +33,12 @@ func TestARefusalWaitsForNoBody(t *testing.T) {
 	guarded := httptest.NewServer(a.srv.Guard(auth.OpAdmin, http.NotFoundHandler()))
 	defer guarded.Close()
 	const length, chunked, auth = "Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n", "Authorization: Bearer t\r\n"
-	for _, tc := range []struct {
+	type refusal struct {
 		url, line, headers string
 		status             int
-	}{
+	}
+	asked := map[refusal]net.Conn{}
+	for _, tc := range []refusal{
 		{a.http.URL, "GET /sessions/s", length, 401},
 		{a.http.URL, "GET /sessions/s", chunked, 401},
 		{a.http.URL, "HEAD /sessions/s", length, 401},
@@ -51,7 +54,6 @@ func TestARefusalWaitsForNoBody(t *testing.T) {
 		{a.http.URL, "OPTIONS /start", length + "Origin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n", 204},
 		{guarded.URL, "GET /debug/pprof/", length, 401},
 	} {
-		what := fmt.Sprintf("%s %q", tc.line, tc.headers)
 		conn := dialTo(t, tc.url)
 		require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 		host := "Host: localhost\r\n"
@@ -60,6 +62,10 @@ func TestARefusalWaitsForNoBody(t *testing.T) {
 		}
 		_, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\n%s%s\r\n", tc.line, host, tc.headers)
 		require.NoError(t, err)
+		asked[tc] = conn
+	}
+	for tc, conn := range asked { // a server lets a client read for a moment before it closes
+		what := fmt.Sprintf("%s %q", tc.line, tc.headers)
 		method, _, _ := strings.Cut(tc.line, " ")
 		in := bufio.NewReader(conn)
 		got, err := http.ReadResponse(in, &http.Request{Method: method})
