@@ -109,70 +109,81 @@ func TestCallersOfTenants(t *testing.T) {
 	a.get("/sessions/old", bearer("blue")...).failed(t, 404, api.CodeNotFound) // from before there were tenants
 }
 
-// A caller with a user uses its own sessions by every route.
+// A caller with a user or a tenant uses its own sessions by every route; those of a tenant
+// are of all its users.
 func TestCallersOwnSessions(t *testing.T) {
 	t.Parallel()
-	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withUsers, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
-	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
-		id := "s/" + rt.Method + rt.Pattern
-		a.finishedOf("ann", id)
-		got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork/"+id), bearer("ann")...)
-		if c.everybodys || strings.HasSuffix(rt.Pattern, "/import") {
-			got.failed(t, 403, api.CodeUnauthorized)
-			return
-		}
-		require.Equal(t, c.status, got.status, got.body)
-	})
+	for caller, with := range map[string]func(*httpapi.Options){"ann": withUsers, "red": withTeams} {
+		t.Run(caller, func(t *testing.T) {
+			a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, with, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
+			eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
+				id := "s/" + rt.Method + rt.Pattern
+				a.finishedIn("red", "ann", id)
+				got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork/"+id), bearer(caller)...)
+				if c.everybodys || strings.HasSuffix(rt.Pattern, "/import") {
+					got.failed(t, 403, api.CodeUnauthorized)
+					return
+				}
+				require.Equal(t, c.status, got.status, got.body)
+			})
+		})
+	}
 }
 
-// For a caller with a user, a session of another user, or of none, is answered as
+// For a caller with a user or a tenant, a session of another one, or of none, is answered as
 // one that does not exist; an id that is taken can't be used for a new one.
 func TestCallersOfOthers(t *testing.T) {
 	t.Parallel()
-	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, withUsers, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
-	a.finishedOf("ann", "hers")
-	a.finishedOf("", "free")
-	before := a.contents()
-	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
-		if rt.NamesIn == "" {
-			got := a.request(rt.Method, c.target(rt, ""), c.bodyFor(t, "", ""), bearer("bob")...)
-			require.NotContains(t, got.body, "classified")
-			return
-		}
-		call := func(id string) answer {
-			got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork"), bearer("bob")...)
-			require.NotContains(t, got.body, "classified")
-			return got
-		}
-		create := []string{"/start", "/chat", "/sessions/{id}/chunks", "/sessions/{id}/import"}
-		for _, other := range []string{"hers", "free"} {
-			got := call(other)
-			if slices.Contains(create, rt.Pattern) {
-				got.failed(t, 403, api.CodeUnauthorized)
-				continue
+	for _, tc := range []struct {
+		caller, user, free string // whose mine, and free, are
+		with               func(*httpapi.Options)
+	}{{"bob", "bob", "", withUsers}, {"blue", "ann", "ann", withTeams}} {
+		t.Run(tc.caller, func(t *testing.T) {
+			a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, tc.with, withReadModels(t))
+			a.finishedIn("red", "ann", "theirs")
+			a.finishedIn("", tc.free, "free")
+			before := a.contents()
+			eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
+				call := func(id string) answer {
+					got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork"), bearer(tc.caller)...)
+					require.NotContains(t, got.body, "classified")
+					return got
+				}
+				if rt.NamesIn == "" {
+					require.NotContains(t, call("").body, "theirs")
+					return
+				}
+				create := []string{"/start", "/chat", "/sessions/{id}/chunks", "/sessions/{id}/import"}
+				for _, other := range []string{"theirs", "free"} {
+					got := call(other)
+					if slices.Contains(create, rt.Pattern) {
+						got.failed(t, 403, api.CodeUnauthorized)
+						continue
+					}
+					absent := call("none")
+					require.Equal(t, absent.status, got.status)
+					if rt.Pattern == "/chat/{id}/stream" {
+						require.Equal(t, 204, got.status)
+						require.Empty(t, got.body)
+						continue
+					}
+					require.Equal(t, absent.failed(t, 404, api.CodeNotFound), got.failed(t, 404, api.CodeNotFound))
+				}
+			})
+			require.Equal(t, before, a.contents())
+			a.finishedIn("blue", tc.user, "mine")
+			for _, both := range []string{"a=mine&b=theirs", "a=theirs&b=mine"} {
+				a.get("/compare?"+both, bearer(tc.caller)...).failed(t, 404, api.CodeNotFound)
 			}
-			absent := call("none")
-			require.Equal(t, absent.status, got.status)
-			if rt.Pattern == "/chat/{id}/stream" {
-				require.Equal(t, 204, got.status)
-				require.Empty(t, got.body)
-				continue
-			}
-			require.Equal(t, absent.failed(t, 404, api.CodeNotFound), got.failed(t, 404, api.CodeNotFound))
-		}
-	})
-	require.Equal(t, before, a.contents())
-	for _, both := range []string{"a=mine&b=hers", "a=hers&b=mine"} {
-		a.finishedOf("bob", "mine")
-		a.get("/compare?"+both, bearer("bob")...).failed(t, 404, api.CodeNotFound)
-	}
-	a.post("/sessions/mine/fork", `{"sessionId":"hers"}`, bearer("bob")...).failed(t, 403, api.CodeUnauthorized)
+			a.post("/sessions/mine/fork", `{"sessionId":"theirs"}`, bearer(tc.caller)...).failed(t, 403, api.CodeUnauthorized)
 
-	// Others are limited by their sessions alone.
-	for _, token := range []string{"desk", "plain"} {
-		for _, id := range []string{"hers", "free"} {
-			require.Equal(t, 200, a.get("/sessions/"+id, bearer(token)...).status)
-		}
+			// Others are limited by their sessions alone.
+			for _, token := range []string{"desk", "plain"} {
+				for _, id := range []string{"theirs", "free"} {
+					require.Equal(t, 200, a.get("/sessions/"+id, bearer(token)...).status)
+				}
+			}
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,70 +38,12 @@ func withTeams(o *httpapi.Options) {
 	o.Chat, o.Memories = &chat.Options{}, remembering(o.Log)
 }
 
-// A caller with a tenant uses the sessions of its tenant by every route, of all their
-// users.
-func TestTenantsOwnSessions(t *testing.T) {
-	t.Parallel()
-	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withTeams, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
-	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
-		id := "s/" + rt.Method + rt.Pattern
-		a.finishedIn("red", "ann", id)
-		got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork/"+id), bearer("red")...)
-		if c.everybodys || strings.HasSuffix(rt.Pattern, "/import") {
-			got.failed(t, 403, api.CodeUnauthorized)
-			return
-		}
-		require.Equal(t, c.status, got.status, got.body)
-	})
-}
-
-// For a caller with a tenant, a session of another tenant, or of none, is answered as
-// one that does not exist; an id that is taken can't be used for a new one.
-func TestTenantsOfOthers(t *testing.T) {
-	t.Parallel()
-	a := newAPIOn(t, logmemory.New(), []agentloop.Agent{writer()}, withTeams, withReadModels(t))
-	a.finishedIn("red", "ann", "theirs")
+// A fork of a session without a tenant is its caller's tenant's.
+func TestAForkIsOfItsCallersTenant(t *testing.T) {
+	a := newAPIOn(t, logmemory.New(), []agentloop.Agent{writer()}, withTeams)
 	a.finishedIn("", "ann", "free")
-	before := a.contents()
-	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
-		call := func(id string) answer {
-			got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork"), bearer("blue")...)
-			require.NotContains(t, got.body, "classified")
-			return got
-		}
-		if rt.NamesIn == "" {
-			require.NotContains(t, call("").body, "theirs")
-			return
-		}
-		create := []string{"/start", "/chat", "/sessions/{id}/chunks", "/sessions/{id}/import"}
-		for _, other := range []string{"theirs", "free"} {
-			got := call(other)
-			if slices.Contains(create, rt.Pattern) {
-				got.failed(t, 403, api.CodeUnauthorized)
-				continue
-			}
-			absent := call("none")
-			require.Equal(t, absent.status, got.status)
-			if rt.Pattern == "/chat/{id}/stream" {
-				require.Equal(t, 204, got.status)
-				continue
-			}
-			require.Equal(t, absent.failed(t, 404, api.CodeNotFound), got.failed(t, 404, api.CodeNotFound))
-		}
-	})
-	require.Equal(t, before, a.contents())
-	a.finishedIn("blue", "ann", "mine")
-	for _, both := range []string{"a=mine&b=theirs", "a=theirs&b=mine"} {
-		a.get("/compare?"+both, bearer("blue")...).failed(t, 404, api.CodeNotFound)
-	}
-	a.post("/sessions/mine/fork", `{"sessionId":"theirs"}`, bearer("blue")...).failed(t, 403, api.CodeUnauthorized)
-	for _, token := range []string{"desk", "plain"} {
-		for _, id := range []string{"theirs", "free"} {
-			require.Equal(t, 200, a.get("/sessions/"+id, bearer(token)...).status)
-		}
-	}
 	a.post("/sessions/free/fork", `{"sessionId":"adopted"}`, bearer("desk")...).done(t)
-	require.Equal(t, 200, a.get("/sessions/adopted", bearer("red")...).status, "a fork of a session without a tenant is its caller's tenant's")
+	require.Equal(t, 200, a.get("/sessions/adopted", bearer("red")...).status)
 }
 
 // Listings, searches and sums are of the caller's tenant.
