@@ -82,8 +82,8 @@ func freeAddress(t *testing.T) string {
 	return address
 }
 
-// start runs the daemon and waits until it is ready.
-func (d *daemon) start() {
+// launch runs the daemon and does not wait for it.
+func (d *daemon) launch() {
 	d.t.Helper()
 	path := d.path
 	if path == "" {
@@ -96,6 +96,12 @@ func (d *daemon) start() {
 	d.cmd.Env = append(os.Environ(), d.env...)
 	d.cmd.Stdout, d.cmd.Stderr = d.logs, d.logs
 	require.NoError(d.t, d.cmd.Start())
+}
+
+// start runs the daemon and waits until it is ready.
+func (d *daemon) start() {
+	d.t.Helper()
+	d.launch()
 	require.Eventually(d.t, func() bool {
 		resp, err := client.Get(d.url + "/readyz")
 		if err != nil {

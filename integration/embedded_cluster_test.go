@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,6 @@ const clusterPatience = 3 * time.Minute
 type node struct {
 	*daemon
 	dir string
-	env []string
 }
 
 // newNodes prepares daemons on the files of cmd/helixd/examples/cluster, on
@@ -39,28 +39,16 @@ func newNodes(t *testing.T) (nodes [3]*node) {
 		routes[i] = "nats://" + listen[i]
 	}
 	for i := range nodes {
-		nodes[i] = &node{
-			daemon: newDaemon(t, "serve", "--config", fmt.Sprintf("../cmd/helixd/examples/cluster/node%d.yaml", i+1)),
-			dir:    t.TempDir(),
-			env: []string{
-				"HELIX_TOKEN=t0ken", "HELIX_CLUSTER_PASSWORD=s3cret",
-				"HELIX_NATS_CLUSTER_LISTEN=" + listen[i], "HELIX_NATS_CLUSTER_ROUTES=" + strings.Join(routes[:], ","),
-			},
+		file, err := filepath.Abs(fmt.Sprintf("../cmd/helixd/examples/cluster/node%d.yaml", i+1))
+		require.NoError(t, err)
+		dir := t.TempDir()
+		nodes[i] = &node{newDaemon(t, "serve", "--config", file, "--data-dir", dir), dir}
+		nodes[i].env = []string{
+			"HELIX_TOKEN=t0ken", "HELIX_CLUSTER_PASSWORD=s3cret",
+			"HELIX_NATS_CLUSTER_LISTEN=" + listen[i], "HELIX_NATS_CLUSTER_ROUTES=" + strings.Join(routes[:], ","),
 		}
-		nodes[i].args = append(nodes[i].args, "--data-dir", nodes[i].dir)
 	}
 	return nodes
-}
-
-// launch runs the daemon, which is ready only when another is, too.
-func (n *node) launch() {
-	n.t.Helper()
-	path, err := binary()
-	require.NoError(n.t, err)
-	n.cmd = exec.Command(path, n.args...)
-	n.cmd.Env = append(os.Environ(), n.env...)
-	n.cmd.Stdout, n.cmd.Stderr = n.logs, n.logs
-	require.NoError(n.t, n.cmd.Start())
 }
 
 // ready waits for the daemon and returns what it says of itself.

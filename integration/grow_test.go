@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,27 +58,17 @@ nats: {name: n%d, replicas: 3, partitions: 1, cluster: {listen: %q, routes: [%s]
 	return nodes, files
 }
 
-// launch runs a daemon and does not wait for it.
-func launch(t *testing.T, d *daemon) {
-	t.Helper()
-	path, err := binary()
-	require.NoError(t, err)
-	d.cmd = exec.Command(path, d.args...)
-	d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr = t.TempDir(), d.logs, d.logs
-	require.NoError(t, d.cmd.Start())
-}
-
 // intoEmbedded restores a backup into a new cluster of embedded servers.
 func intoEmbedded(t *testing.T, config, file string) []*daemon {
 	t.Helper()
 	nodes, files := embeddedNodes(t, config, "--join")
 	for _, n := range nodes[1:] {
-		launch(t, n)
+		n.launch()
 	}
 	require.Contains(t, helixd(t, "restore", file, "--config", files[0], "--json"), `"working"`)
 	for _, n := range nodes {
 		if n.cmd == nil {
-			launch(t, n)
+			n.launch()
 		}
 		helixd(t, "healthy", "--wait", clusterPatience.String(), "--server", n.url)
 	}
