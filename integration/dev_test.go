@@ -54,7 +54,7 @@ func TestDevTwice(t *testing.T) {
 		for _, source := range [][]string{{"--server", d.url}, {"--nats", "nats://" + nats}} {
 			run := func(args ...string) string { return helixd(t, append(args, source...)...) }
 			tail := strings.Split(strings.TrimSpace(run("tail", session, "--lines")), "\n")
-			require.Len(t, tail, len(f.chunks)+1)
+			require.Len(t, tail, len(f.Seen)+1)
 			require.Equal(t, "ended", tail[len(tail)-1])
 			require.Contains(t, run("tail", session), "  A short plan is enough.\n", "what is streamed in pieces is one paragraph")
 			require.Contains(t, run("state", session), `"steps": [`)

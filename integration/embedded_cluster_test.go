@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +13,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // clusterPatience is how long a cluster may take on a busy machine; a leader's
@@ -116,31 +118,21 @@ func (n *node) patiently(path string) *http.Response {
 // streamed reads a session's whole stream and returns its text.
 func (n *node) streamed(id string) (text string) {
 	n.t.Helper()
-	resp := n.patiently("/sse?sessionId=" + id)
-	defer resp.Body.Close()
-	require.Equal(n.t, http.StatusOK, resp.StatusCode)
-	event := ""
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-			event = name
-		}
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		if event == "end" {
-			return text
-		}
-		var frame struct {
-			Chunk struct{ Type, Delta string }
-		}
-		require.NoError(n.t, json.Unmarshal([]byte(data), &frame))
-		if frame.Chunk.Type == "text_delta" {
-			text += frame.Chunk.Delta
-		}
-	}
-	require.Fail(n.t, "the stream broke off", "%s", text)
-	return ""
+	ended := false
+	c := deployment.ClientWith(n.url, deployment.Within, "t0ken", nil)
+	require.NoError(n.t, deployment.Insist(deployment.ASecond(n.t.Context()), func() error {
+		return deployment.Read(n.t.Context(), c, id, 0, 0, func(e remotehttp.RawEvent) bool {
+			var event struct{ Chunk struct{ Type, Delta string } }
+			require.NoError(n.t, json.Unmarshal(e.Data, &event))
+			if event.Chunk.Type == "text_delta" {
+				text += event.Chunk.Delta
+			}
+			ended = e.Name == "end"
+			return ended
+		})
+	}))
+	require.True(n.t, ended, "the stream broke off: %s", text)
+	return text
 }
 
 // snapshot returns what a session's answer is and the sequence that it covers.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/integration/evidence"
 )
 
 // TestPlainNATSSubscribersSeeTheStream: any NATS client that subscribes to helix.live.>
@@ -45,7 +46,7 @@ func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
 	records := d.records(session)
 	f.checkAgainst(t, records)
 
-	var chunks []received
+	var chunks []evidence.Shown
 	var got []eventlog.Record
 	for len(got) < len(records) {
 		select {
@@ -61,13 +62,13 @@ func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
 			fact := strings.HasPrefix(m.Header.Get("H"), "f.")
 			require.Equal(t, r.Kind == eventlog.KindFact, fact)
 			if !fact {
-				chunks = append(chunks, received{seq, string(m.Data)})
+				chunks = append(chunks, evidence.Shown{Sequence: seq, Hash: evidence.Hash(m.Data)})
 			}
 		case <-ctx.Done():
 			require.Fail(t, "a subscriber misses records", "has %d of %d", len(got), len(records))
 		}
 	}
-	require.Equal(t, f.chunks, chunks, "the chunks of the SSE stream, with the same sequences")
+	require.Equal(t, f.Seen, chunks, "the chunks of the SSE stream, with the same sequences")
 	for i, r := range records {
 		require.Equal(t, r.Sequence, got[i].Sequence)
 		require.Equal(t, r.Kind, got[i].Kind)

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // storyConfig has an agent whose only tool must be approved.
@@ -110,23 +112,19 @@ func durableChunks(t *testing.T, d *daemon, session string) (chunks []string) {
 	return chunks
 }
 
-// sseChunks returns a session's chunks as the browser's own EventSource would read them.
+// sseChunks returns a session's chunks as a client of GET /sse gets them.
 func sseChunks(t *testing.T, d *daemon, session string) (chunks []string) {
 	t.Helper()
-	resp, err := client.Get(d.url + "/sse?sessionId=" + session)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	ended := false
+	require.NoError(t, deployment.Read(t.Context(), deployment.Client(d.url, deployment.Within), session, 0, 0, func(e remotehttp.RawEvent) bool {
 		var event struct{ Chunk json.RawMessage }
-		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			require.NoError(t, json.Unmarshal([]byte(data), &event))
-			if event.Chunk != nil {
-				chunks = append(chunks, string(event.Chunk))
-			}
+		require.NoError(t, json.Unmarshal(e.Data, &event))
+		if event.Chunk != nil {
+			chunks = append(chunks, string(event.Chunk))
 		}
-	}
-	require.NoError(t, lines.Err())
+		ended = e.Name == "end"
+		return ended
+	}))
+	require.True(t, ended, "the stream broke off")
 	return chunks
 }
