@@ -271,13 +271,13 @@ var (
 // nothing, though there is something to hear.
 func (a *audience) hearNothingElse(t *testing.T, url string) {
 	live := layout.LiveSubject(own)
+	l := a.connect(t, url, a.may(t, own))
+	heard := l.listen(t, live)
 	for i, subject := range slices.Concat(audible, silent) {
 		for _, group := range []string{"", "group", live} {
 			if group != "" && i >= len(audible) {
 				continue
 			}
-			l := a.connect(t, url, a.may(t, own))
-			heard := l.listen(t, live)
 			others, err := a.admin.SubscribeSync(subject) // by who may do everything
 			require.NoError(t, err)
 			require.NoError(t, a.admin.Flush())
@@ -300,7 +300,7 @@ func (a *audience) hearNothingElse(t *testing.T, url string) {
 				require.Zero(t, n, subject)
 			}
 			require.NoError(t, others.Unsubscribe())
-			l.Close()
+			require.NoError(t, sub.Unsubscribe())
 		}
 	}
 }
@@ -338,20 +338,19 @@ func (a *audience) sayNothing(t *testing.T, url string) {
 		{"$JS.API.CONSUMER.MSG.NEXT.HELIX_LOG_0.c", "1"}, {"$JS.HELIX.API.INFO", ""}, {"$JS.domain.API.INFO", ""},
 		{"$SYS.REQ.SERVER.PING", ""}, {"$SYS.REQ.ACCOUNT.PING.STATZ", ""}, {"$SYS.REQ.USER.INFO", ""}, {"$SRV.PING", ""},
 	}
+	l := a.connect(t, url, a.may(t, own))
+	heard := l.listen(t, live)
 	for _, attack := range attacks {
 		for _, reply := range []string{"", live, "_INBOX.mine", "helix.live.victim", "helix.log.0.own", "helix.log.0.victim"} {
 			if reply != "" && attack.subject[0] != '$' {
 				continue // nobody answers
 			}
-			l := a.connect(t, url, a.may(t, own))
-			heard := l.listen(t, live)
 			m := &nats.Msg{Subject: attack.subject, Reply: reply, Data: []byte(attack.body), Header: forged}
 			require.NoError(t, l.PublishMsg(m))
 			l.requireRefused(t, attack.subject)
 			n, _, err := heard.Pending()
 			require.NoError(t, err)
 			require.Zero(t, n, "%s to %s", attack.subject, reply)
-			l.Close()
 		}
 	}
 	require.NoError(t, a.admin.Flush())
