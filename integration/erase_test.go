@@ -185,5 +185,5 @@ func TestErasureOnThreeNodes(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, _, err := send(t.Context(), http.MethodDelete, nodes[2].url+"/sessions/other", nil)
 		return err == nil && (status == http.StatusOK || status == http.StatusNotFound)
-	}, clusterPatience, time.Second)
+	}, clusterPatience, 50*time.Millisecond)
 }
