@@ -21,7 +21,7 @@ func TestTheClientHasNoServer(t *testing.T) {
 		dep = strings.TrimSpace(dep)
 		if folder, ours := strings.CutPrefix(dep, repo); ours {
 			require.Contains(t, []string{
-				"eventlog", "eventlog/fact", "projector", "projector/durable", "projector/jsondoc", "projector/readmodel", "projector/timeline", "agentloop/model/upstream", "agentloop/remote", "agentloop/remote/remotehttp", "httpapi/api", "httpapi/client",
+				"eventlog", "eventlog/fact", "projector", "projector/durable", "projector/jsondoc", "projector/readmodel", "projector/timeline", "agentloop/model/sse", "agentloop/model/upstream", "agentloop/remote", "agentloop/remote/remotehttp", "httpapi/api", "httpapi/client",
 			}, folder)
 		}
 		require.NotContains(t, dep, "nats")

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/helixd/helixd/agentloop/model/sse"
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/remote"
 )
@@ -94,13 +95,10 @@ func (x *Response) Decode(v any, limit int) error {
 // the next one. Unless an error is last, they are all of them.
 func (x *Response) Lines(limit int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		for in := newSSEReader(x, limit); ; {
-			line, err := in.readLine()
+		for in := sse.NewReader(x, limit); ; {
+			line, err := in.Line()
 			switch {
-			case err == io.EOF && len(in.line) == 0:
-				return
-			case errors.Is(err, remote.ErrTooLarge):
-				yield(nil, err)
+			case err == io.EOF && !in.Partial():
 				return
 			case err != nil:
 				yield(nil, x.lost(remote.ErrStreamDropped, err))
@@ -140,9 +138,12 @@ func shown(text string, hide upstream.Secrets) string {
 	return upstream.Cut(hide.Hide(text, "[hidden]"), MaxErrorText)
 }
 
-// lost says what the end of a connection means: the caller's context has
-// ended, or the connection is lost.
+// lost says what an error of a read means: the caller's context has ended, something is too
+// large, or the connection is lost.
 func (x *Response) lost(kind, err error) error {
+	if long, ok := errors.AsType[*sse.TooLongError](err); ok {
+		return fmt.Errorf("%w: %w", remote.ErrTooLarge, long)
+	}
 	if cause := context.Cause(x.ctx); cause != nil {
 		return cause
 	}

@@ -2,13 +2,13 @@ package remotehttp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
 
+	"github.com/helixd/helixd/agentloop/model/sse"
 	"github.com/helixd/helixd/agentloop/remote"
 )
 
@@ -16,11 +16,7 @@ import (
 const EventStream = "text/event-stream"
 
 // RawEvent is a server-sent event.
-type RawEvent struct {
-	ID   string // the event's own; an earlier one's is not kept
-	Name string // empty: none
-	Data []byte // its lines, joined by line feeds
-}
+type RawEvent = sse.Event
 
 // Stream implements [remote.Transport]. Connecting is retried; the caller decides
 // what to do if an open connection breaks. The connection is closed
@@ -82,11 +78,11 @@ func (x *Response) Events() iter.Seq2[remote.Event, error] {
 // it is the last one.
 func (x *Response) RawEvents() iter.Seq2[RawEvent, error] {
 	return func(yield func(RawEvent, error) bool) {
-		for events := newSSEReader(x, maxAnswer); ; {
+		for events := sse.NewReader(x, maxAnswer); ; {
 			err := context.Cause(x.ctx)
 			var e RawEvent
 			if err == nil {
-				if e, err = events.next(); err != nil && !errors.Is(err, remote.ErrTooLarge) {
+				if e, err = events.Next(); err != nil {
 					err = x.lost(remote.ErrStreamDropped, err)
 				}
 			}

@@ -1,4 +1,4 @@
-package remotehttp
+package sse
 
 import (
 	"bytes"
@@ -8,16 +8,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // readSSE returns all events of a body and what ended it.
-func readSSE(r io.Reader, limit int) ([]RawEvent, error) {
-	s := newSSEReader(r, limit)
-	var all []RawEvent
+func readSSE(r io.Reader, limit int) ([]Event, error) {
+	s := NewReader(r, limit)
+	var all []Event
 	for {
-		e, err := s.next()
+		e, err := s.Next()
 		if err != nil {
 			return all, err
 		}
@@ -43,22 +41,22 @@ func (p *pieces) Read(to []byte) (int, error) {
 func TestServerSentEvents(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
-		want       []RawEvent
+		want       []Event
 	}{
-		{"one", "id: 7\nevent: chunk\ndata: {}\n\n", []RawEvent{{"7", "chunk", []byte("{}")}}},
-		{"several lines of data", "data: a\ndata:b\ndata:  c\n\n", []RawEvent{{"", "", []byte("a\nb\n c")}}},
-		{"carriage returns", "event: x\rdata: a\r\rdata: b\r\r", []RawEvent{{"", "x", []byte("a")}, {"", "", []byte("b")}}},
-		{"both", "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", []RawEvent{{"", "", []byte("a\nb")}, {"", "", []byte("c")}}},
-		{"mixed", "data: a\r\n\ndata: b\n\rdata: c\r\r\n", []RawEvent{{"", "", []byte("a")}, {"", "", []byte("b")}, {"", "", []byte("c")}}},
-		{"byte order mark", "\ufeffdata: a\n\n\ufeffdata: b\n\n", []RawEvent{{"", "", []byte("a")}}},
-		{"comments", ": heartbeat\n\n:\ndata: a\n: b\ndata: c\n\n: end\n\n", []RawEvent{{"", "", []byte("a\nc")}}},
-		{"no data", "event: x\nid: 1\n\ndata: a\n\n", []RawEvent{{"", "", []byte("a")}}},
-		{"empty data", "event: x\ndata\n\ndata:\ndata:\n\n", []RawEvent{{"", "x", []byte{}}, {"", "", []byte("\n")}}},
-		{"an id is of its event only", "id: 1\ndata: a\n\ndata: b\n\n", []RawEvent{{"1", "", []byte("a")}, {"", "", []byte("b")}}},
-		{"an id with a zero byte", "id: 1\nid: \x00\ndata: a\n\n", []RawEvent{{"1", "", []byte("a")}}},
-		{"unknown fields", "retry: 5\nDATA: x\ndata: a\nfoo\n\n", []RawEvent{{"", "", []byte("a")}}},
-		{"cut off in a line", "data: a\n\ndata: b", []RawEvent{{"", "", []byte("a")}}},
-		{"cut off before the empty line", "data: a\n\ndata: b\n", []RawEvent{{"", "", []byte("a")}}},
+		{"one", "id: 7\nevent: chunk\ndata: {}\n\n", []Event{{"7", "chunk", []byte("{}")}}},
+		{"several lines of data", "data: a\ndata:b\ndata:  c\n\n", []Event{{"", "", []byte("a\nb\n c")}}},
+		{"carriage returns", "event: x\rdata: a\r\rdata: b\r\r", []Event{{"", "x", []byte("a")}, {"", "", []byte("b")}}},
+		{"both", "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", []Event{{"", "", []byte("a\nb")}, {"", "", []byte("c")}}},
+		{"mixed", "data: a\r\n\ndata: b\n\rdata: c\r\r\n", []Event{{"", "", []byte("a")}, {"", "", []byte("b")}, {"", "", []byte("c")}}},
+		{"byte order mark", "\ufeffdata: a\n\n\ufeffdata: b\n\n", []Event{{"", "", []byte("a")}}},
+		{"comments", ": heartbeat\n\n:\ndata: a\n: b\ndata: c\n\n: end\n\n", []Event{{"", "", []byte("a\nc")}}},
+		{"no data", "event: x\nid: 1\n\ndata: a\n\n", []Event{{"", "", []byte("a")}}},
+		{"empty data", "event: x\ndata\n\ndata:\ndata:\n\n", []Event{{"", "x", []byte{}}, {"", "", []byte("\n")}}},
+		{"an id is of its event only", "id: 1\ndata: a\n\ndata: b\n\n", []Event{{"1", "", []byte("a")}, {"", "", []byte("b")}}},
+		{"an id with a zero byte", "id: 1\nid: \x00\ndata: a\n\n", []Event{{"1", "", []byte("a")}}},
+		{"unknown fields", "retry: 5\nDATA: x\ndata: a\nfoo\n\n", []Event{{"", "", []byte("a")}}},
+		{"cut off in a line", "data: a\n\ndata: b", []Event{{"", "", []byte("a")}}},
+		{"cut off before the empty line", "data: a\n\ndata: b\n", []Event{{"", "", []byte("a")}}},
 		{"nothing", "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,7 +73,7 @@ func TestAnEventIsNotHeldBack(t *testing.T) {
 	for _, ending := range []string{"\n", "\r", "\r\n"} {
 		r, w := io.Pipe()
 		go func() { _, _ = io.WriteString(w, "data: a"+ending+ending) }()
-		e, err := newSSEReader(r, 100).next()
+		e, err := NewReader(r, 100).Next()
 		require.NoError(t, err)
 		require.Equal(t, "a", string(e.Data))
 		r.Close()
@@ -92,7 +90,7 @@ func TestEventsAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readSSE(strings.NewReader(body), 100)
-			require.ErrorIs(t, err, remote.ErrTooLarge)
+			require.ErrorAs(t, err, new(*TooLongError))
 			require.Empty(t, got)
 		})
 	}
@@ -120,25 +118,5 @@ func FuzzServerSentEvents(f *testing.F) {
 		got, err = readSSE(bytes.NewReader(plain), limit)
 		require.Equal(t, want, got, "all kinds of line ends are one")
 		require.Equal(t, wantErr, err)
-	})
-}
-
-// FuzzDecodeEvent: whatever a server says is an event, none, or an error.
-func FuzzDecodeEvent(f *testing.F) {
-	for _, name := range []string{"chunk", "end", "error", "", "later"} {
-		f.Add(name, "7", []byte(`{"type":"chunk","chunk":{"type":"text_delta","delta":"x"},"sequence":7}`))
-		f.Add(name, "", []byte(`{"type":"end","output":null,"error":"x"}`))
-	}
-	f.Fuzz(func(t *testing.T, name, id string, data []byte) {
-		e, err := decodeEvent(RawEvent{id, name, data}, nil)
-		if err != nil {
-			require.Nil(t, e)
-			return
-		}
-		if c, ok := e.(remote.ChunkEvent); ok {
-			require.NotZero(t, c.Sequence)
-			require.NotNil(t, c.Chunk)
-			require.NotEmpty(t, c.Raw)
-		}
 	})
 }

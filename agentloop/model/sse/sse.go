@@ -1,18 +1,34 @@
-package remotehttp
+// Package sse reads server-sent events.
+package sse
 
 import (
 	"bufio"
 	"bytes"
 	"fmt"
 	"io"
-
-	"github.com/helixd/helixd/agentloop/remote"
 )
 
-// sseReader reads server-sent events as the HTML standard has them: lines end
+// Event is a server-sent event.
+type Event struct {
+	ID   string // the event's own; an earlier one's is not kept
+	Name string // empty: none
+	Data []byte // its lines, joined by line feeds
+}
+
+// TooLongError is the error of a line, or of an event's data, beyond the reader's limit.
+type TooLongError struct {
+	What  string
+	Limit int // in bytes
+}
+
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("%s has more than %d bytes", e.What, e.Limit)
+}
+
+// Reader reads server-sent events as the HTML standard has them: lines end
 // in CR, LF or CRLF, an event ends in an empty line, and one that the stream's
 // end cuts off is none.
-type sseReader struct {
+type Reader struct {
 	r       *bufio.Reader
 	limit   int    // of a line and of an event's data, in bytes
 	line    []byte // the last line, reused
@@ -25,24 +41,25 @@ const keptLine = 64 << 10
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-func newSSEReader(r io.Reader, limit int) *sseReader {
-	return &sseReader{r: bufio.NewReaderSize(r, 16<<10), limit: limit}
+// NewReader returns a reader whose lines and events have at most limit bytes.
+func NewReader(r io.Reader, limit int) *Reader {
+	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit}
 }
 
-// next returns the next event. Its error is the reader's, io.EOF included, or
-// ErrTooLarge.
-func (s *sseReader) next() (RawEvent, error) {
-	var e RawEvent
+// Next returns the next event. Its error is the reader's, io.EOF included, or a
+// *TooLongError.
+func (s *Reader) Next() (Event, error) {
+	var e Event
 	for {
-		line, err := s.readLine()
+		line, err := s.Line()
 		if err != nil {
-			return RawEvent{}, err
+			return Event{}, err
 		}
 		if len(line) == 0 {
 			if e.Data != nil {
 				return e, nil
 			}
-			e = RawEvent{} // without data it is not dispatched
+			e = Event{} // without data it is not dispatched
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":")) // a comment's field is empty
@@ -50,7 +67,7 @@ func (s *sseReader) next() (RawEvent, error) {
 		switch string(field) {
 		case "data":
 			if len(e.Data)+len(value)+1 > s.limit {
-				return RawEvent{}, fmt.Errorf("%w: an event has more than %d bytes", remote.ErrTooLarge, s.limit)
+				return Event{}, &TooLongError{"an event", s.limit}
 			}
 			if e.Data == nil {
 				e.Data = make([]byte, 0, len(value))
@@ -68,9 +85,12 @@ func (s *sseReader) next() (RawEvent, error) {
 	}
 }
 
-// readLine returns the next line without its end, valid until the next call.
-// It does not wait for what follows a CR.
-func (s *sseReader) readLine() ([]byte, error) {
+// Partial reports whether the stream has ended within a line.
+func (s *Reader) Partial() bool { return len(s.line) > 0 }
+
+// Line returns the next line without its end, valid until the next call. It does not
+// wait for what follows a CR. Errors: as Next.
+func (s *Reader) Line() ([]byte, error) {
 	if cap(s.line) > keptLine {
 		s.line = nil
 	}
@@ -93,7 +113,7 @@ func (s *sseReader) readLine() ([]byte, error) {
 			n = len(part)
 		}
 		if len(s.line)+n > s.limit {
-			return nil, fmt.Errorf("%w: a line has more than %d bytes", remote.ErrTooLarge, s.limit)
+			return nil, &TooLongError{"a line", s.limit}
 		}
 		s.line = append(s.line, part[:n]...)
 		if !whole {
