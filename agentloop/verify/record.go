@@ -48,11 +48,8 @@ func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chu
 		if r.Call != "" || c.StepID == nil {
 			return false
 		}
-		same := v.wanted(func(e decide.Effect) bool {
-			commit, ok := e.(decide.CommitStep)
-			return ok && commit.Session == s.SessionID && commit.Step.ID == *c.StepID
-		})
-		v.judge(r, s, "", same, commits(c.Step), func() string { return v.today(s, "") })
+		same := wanted(v, s, func(e decide.CommitStep) bool { return e.Step.ID == *c.StepID })
+		v.judge(r, s, "", same, commits(c.Step), "")
 		return true
 	case *eventlog.RunInterrupted:
 		if v.companion != "" || !v.ours(r) {
@@ -62,19 +59,14 @@ func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chu
 		if c.Reason != nil {
 			reason = *c.Reason
 		}
-		same := v.wanted(func(e decide.Effect) bool {
-			stop, ok := e.(decide.Interrupt)
-			return ok && stop.Session == s.SessionID && stop.Reason == reason
-		})
-		v.judge(r, s, "", same, interrupts, func() string { return v.today(s, "") })
+		same := wanted(v, s, func(e decide.Interrupt) bool { return e.Reason == reason })
+		v.judge(r, s, "", same, interrupts, "")
 		return true
 	}
 	return false
 }
 
 func (v *verifier) fact(r eventlog.Record, s *projector.Session, f fact.Fact) (appended bool) {
-	about := func(e decide.Effect) bool { return e.About() == s.SessionID }
-	today := func() string { return v.today(s, "") }
 	switch f := f.(type) {
 	case *fact.ModelFailed:
 		v.modelEnded(r, s, f.StepID, f.Step)
@@ -90,38 +82,28 @@ func (v *verifier) fact(r eventlog.Record, s *projector.Session, f fact.Fact) (a
 		if !decide.OwnMessage(f.Metadata) {
 			return false
 		}
-		same := v.wanted(func(e decide.Effect) bool {
-			tell, ok := e.(decide.Tell)
-			return ok && about(e) && tell.Text == f.Content
-		})
-		v.judge(r, s, "", same, tells(f.Content), today)
+		same := wanted(v, s, func(e decide.Tell) bool { return e.Text == f.Content })
+		v.judge(r, s, "", same, tells(f.Content), "")
 		return true
 	case *fact.RunRequested:
 		if s == &v.tree.Session || f.Mode != fact.ModeContinue {
 			return false
 		}
-		same := v.wanted(func(e decide.Effect) bool { _, ok := e.(decide.ResumeChild); return ok && about(e) })
-		v.judge(r, s, "", same, resumes, today)
+		v.judge(r, s, "", wanted(v, s, func(decide.ResumeChild) bool { return true }), resumes, "")
 		return true
 	case *fact.InterruptRequested:
 		if !v.ours(r) || v.companion != "" || f.Code == agentloop.CodePoisoned {
 			return false
 		}
-		same := v.wanted(func(e decide.Effect) bool {
-			stop, ok := e.(decide.StopChild)
-			return ok && about(e) && stop.Stop.Kind == f.Kind && stop.Stop.ByParent == f.ByParent
-		})
-		v.judge(r, s, "", same || f.Code == agentloop.CodeToolTimeout && v.expected(s), stops, today)
+		same := wanted(v, s, func(e decide.StopChild) bool { return e.Stop.Kind == f.Kind && e.Stop.ByParent == f.ByParent })
+		v.judge(r, s, "", same || f.Code == agentloop.CodeToolTimeout && v.expected(s), stops, "")
 		return true
 	case *eventlog.Truncated:
 		if !v.ours(r) || f.AfterSequence > 0 || f.TruncatedAtStep != nil {
 			return false
 		}
-		same := v.wanted(func(e decide.Effect) bool {
-			cut, ok := e.(decide.Truncate)
-			return ok && about(e) && cut.Reason == f.Reason
-		})
-		v.judge(r, s, "", same, truncates(f.Reason), today)
+		same := wanted(v, s, func(e decide.Truncate) bool { return e.Reason == f.Reason })
+		v.judge(r, s, "", same, truncates(f.Reason), "")
 		return true
 	case *fact.RunEnded:
 		return v.ended(r, s, f)
@@ -135,32 +117,24 @@ func (v *verifier) ended(r eventlog.Record, s *projector.Session, f *fact.RunEnd
 	if f.RunID != s.Turn.RunID || v.companion != "" || f.ErrorCode == agentloop.CodeInternal {
 		return false
 	}
-	about := func(e decide.Effect) bool { return e.About() == s.SessionID }
 	same, recorded := false, phrase{}
 	switch f.Status {
 	case fact.RunCompleted:
 		structured := v.last.Agent == r.Agent && v.last.Type == (*eventlog.Output)(nil).Type()
 		recorded = completes(f.Output, structured)
-		same = v.wanted(func(e decide.Effect) bool {
-			end, ok := e.(decide.Finish)
-			return ok && about(e) && end.Structured == structured && bytes.Equal(plain(end.Output), plain(f.Output))
+		same = wanted(v, s, func(e decide.Finish) bool {
+			return e.Structured == structured && bytes.Equal(plain(e.Output), plain(f.Output))
 		})
 	case fact.RunFailed:
 		recorded = fails(f.ErrorCode, "")
-		same = v.wanted(func(e decide.Effect) bool {
-			end, ok := e.(decide.Fail)
-			return ok && about(e) && end.Code == f.ErrorCode
-		})
+		same = wanted(v, s, func(e decide.Fail) bool { return e.Code == f.ErrorCode })
 	case fact.RunClientTool, fact.RunChildren, fact.RunStepPartial:
 		recorded = suspends(f.Status)
-		same = v.wanted(func(e decide.Effect) bool {
-			end, ok := e.(decide.Suspend)
-			return ok && about(e) && end.Status == f.Status
-		})
+		same = wanted(v, s, func(e decide.Suspend) bool { return e.Status == f.Status })
 	default:
 		return false
 	}
-	v.judge(r, s, "", same, recorded, func() string { return v.today(s, "") })
+	v.judge(r, s, "", same, recorded, "")
 	return true
 }
 
@@ -169,7 +143,7 @@ func (v *verifier) modelCall(r eventlog.Record, s *projector.Session, stepID str
 	v.decide()
 	call, ok := v.async[decide.CallModel{Session: s.SessionID}.Key()].(decide.CallModel)
 	same := ok && call.StepID == stepID && call.RunID == s.Turn.RunID
-	v.judge(r, s, "", same, asks(step), func() string { return v.today(s, "") })
+	v.judge(r, s, "", same, asks(step), "")
 }
 
 // modelEnded compares that a model was asked of which this is the first record.
@@ -186,7 +160,7 @@ func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *fact.Mem
 	v.decide()
 	key := decide.Recall{Session: s.SessionID}.Key()
 	recall, ok := v.async[key].(decide.Recall)
-	v.judge(r, s, "", ok && recall.RunID == f.RunID, recalls, func() string { return v.today(s, "") })
+	v.judge(r, s, "", ok && recall.RunID == f.RunID, recalls, "")
 	delete(v.async, key)
 }
 
@@ -216,17 +190,14 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *fact.ToolR
 		v.companion = ""
 		return false
 	}
-	if call == nil || f.ErrorCode == agentloop.CodeInternal || v.wanted(func(e decide.Effect) bool {
-		end, ok := e.(decide.Fail) // which closes what is open
-		return ok && end.Session == s.SessionID && end.Code == f.ErrorCode
-	}) {
+	if call == nil || f.ErrorCode == agentloop.CodeInternal {
+		return false
+	}
+	if wanted(v, s, func(e decide.Fail) bool { return e.Code == f.ErrorCode }) { // which closes what is open
 		return false
 	}
 	key := decide.CallKey(s.SessionID, call.ID)
-	closes := v.wanted(func(e decide.Effect) bool {
-		c, ok := e.(decide.CloseCall)
-		return ok && c.Session == s.SessionID && c.Call.ID == call.ID
-	})
+	closes := wanted(v, s, func(e decide.CloseCall) bool { return e.Call.ID == call.ID })
 	running, _ := v.async[key].(decide.RunCall)
 	deadline := v.async[decide.AwaitDeadline{Session: s.SessionID, Call: *call}.Key()]
 	defer func() {
@@ -241,8 +212,7 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *fact.ToolR
 	case p == nil, p.Kind == fact.PendingApproval && call.Started && call.Answer != nil && call.Answer.Approved:
 		return false
 	case p.Kind == fact.PendingChild:
-		v.judge(r, s, call.ID, closes || deadline != nil || running.Call.ID != "", closesChild(call.Name),
-			func() string { return v.today(s, call.ID) })
+		v.judge(r, s, call.ID, closes || deadline != nil || running.Call.ID != "", closesChild(call.Name), "")
 		return closes
 	}
 	code := ""
@@ -253,12 +223,11 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *fact.ToolR
 		}
 		_, code, _ = decide.JudgeAnswer(def, call.Name, answer)
 	}
-	v.judge(r, s, call.ID, closes && code == f.ErrorCode, closesCall(call.Name, f.ErrorCode), func() string {
-		if closes {
-			return closesCall(call.Name, code).would()
-		}
-		return v.today(s, call.ID)
-	})
+	today := ""
+	if closes {
+		today = closesCall(call.Name, code).would()
+	}
+	v.judge(r, s, call.ID, closes && code == f.ErrorCode, closesCall(call.Name, f.ErrorCode), today)
 	return true
 }
 
@@ -267,23 +236,20 @@ func (v *verifier) call(r eventlog.Record, s *projector.Session, call *projector
 	v.decide()
 	due, ok := v.async[decide.CallKey(s.SessionID, call.ID)].(decide.RunCall)
 	if !ok {
-		ok = v.wanted(func(e decide.Effect) bool {
-			c, is := e.(decide.RunCompanion)
-			if is = is && c.Session == s.SessionID && c.Call.ID == call.ID; is {
-				due = decide.RunCall(c)
-			}
-			return is
+		ok = wanted(v, s, func(e decide.RunCompanion) bool {
+			due = decide.RunCall(e)
+			return e.Call.ID == call.ID
 		})
 	}
 	recorded := goes(call.Name, went, code)
 	if !ok || v.defs[s.AgentType] == nil {
-		v.judge(r, s, call.ID, false, recorded, func() string { return v.today(s, call.ID) })
+		v.judge(r, s, call.ID, false, recorded, "")
 		return
 	}
 	today := v.route(s, due.Call)
 	same := today.Kind == went && today.Code == code ||
 		went == decide.RouteSubAgent && (today.Kind == decide.RouteRemote || today.Kind == decide.RouteHasStarted)
-	v.judge(r, s, call.ID, same, recorded, func() string { return goes(call.Name, today.Kind, today.Code).would() })
+	v.judge(r, s, call.ID, same, recorded, goes(call.Name, today.Kind, today.Code).would())
 }
 
 // expected reports whether a call's deadline may have stopped a sub-agent.

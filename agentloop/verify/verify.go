@@ -222,10 +222,13 @@ func (v *verifier) shown() map[string]bool {
 	return keys
 }
 
-// wanted reports whether an append is decided that f accepts.
-func (v *verifier) wanted(f func(decide.Effect) bool) bool {
+// wanted reports whether an append of a kind is decided about a session that f accepts.
+func wanted[E decide.Effect](v *verifier, s *projector.Session, f func(E) bool) bool {
 	v.decide()
-	return slices.ContainsFunc(v.due, f)
+	return slices.ContainsFunc(v.due, func(e decide.Effect) bool {
+		is, ok := e.(E)
+		return ok && e.About() == s.SessionID && f(is)
+	})
 }
 
 // counts reports whether decisions about a session are to be compared now.
@@ -234,8 +237,9 @@ func (v *verifier) counts(s *projector.Session) bool {
 	return v.only == "" || s.Turn.RunID == v.only || root != nil && root.RunID == v.only && v.tree.Turn != nil
 }
 
-// judge records a comparison.
-func (v *verifier) judge(r eventlog.Record, s *projector.Session, call string, same bool, recorded phrase, today func() string) {
+// judge records a comparison. today says what would be done; empty: what is decided about the
+// session now, or about the call.
+func (v *verifier) judge(r eventlog.Record, s *projector.Session, call string, same bool, recorded phrase, today string) {
 	if !v.counts(s) {
 		return
 	}
@@ -245,7 +249,10 @@ func (v *verifier) judge(r eventlog.Record, s *projector.Session, call string, s
 	}
 	d := &Difference{
 		Sequence: r.Sequence, SessionID: s.SessionID, AgentType: s.AgentType, RunID: s.Turn.RunID, CallID: call,
-		Recorded: recorded.past(), Today: today(),
+		Recorded: recorded.past(), Today: today,
+	}
+	if today == "" {
+		d.Today = v.today(s, call)
 	}
 	if s.Turn.Step != nil {
 		d.Step = s.Turn.Step.Number
