@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/lab/cohort"
@@ -77,36 +79,21 @@ type laboratory struct {
 
 	mu      sync.Mutex
 	results []result.Comparison
-	failed  error
 }
 
 // all judges the sessions, several at once.
 func (l *laboratory) all(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	work := make(chan int)
-	var workers sync.WaitGroup
-	for range l.o.Parallel {
-		workers.Go(func() {
-			for n := range work {
-				if err := l.one(ctx, n); err != nil {
-					l.mu.Lock()
-					l.failed = cmp.Or(l.failed, err)
-					l.mu.Unlock()
-					cancel()
-				}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(l.o.Parallel)
+	for n := range l.o.Cohort.Sessions {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
+			return l.one(ctx, n)
 		})
 	}
-	for n := range l.o.Cohort.Sessions {
-		select {
-		case work <- n:
-		case <-ctx.Done():
-		}
-	}
-	close(work)
-	workers.Wait()
-	return cmp.Or(l.failed, context.Cause(ctx))
+	return group.Wait()
 }
 
 // one judges the session of a number, unless the journal has its lanes.
