@@ -155,7 +155,8 @@ func TestErasureRemovesWorkspaces(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
-// A provider that still waits for its last bytes to go keeps an erasure pending.
+// A provider whose last bytes are to go keeps an erasure pending, which names them: a client that
+// waits for what the nodes do would wait for ever.
 func TestAnErasureWaitsForTheLastBytes(t *testing.T) {
 	g, s, _ := cleared(t)
 	s.fails = func(what string) error {
@@ -167,6 +168,7 @@ func TestAnErasureWaitsForTheLastBytes(t *testing.T) {
 	e, err := g.loop.Admin.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.True(t, e.Pending)
+	require.Equal(t, workspace.ErrPending.Error(), e.Left)
 	_, err = g.log.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	_, err = g.loop.Admin.Erase(t.Context(), "s")

@@ -163,6 +163,6 @@ var (
 	ErrFolder    = errors.New("it is a folder")
 	ErrNotFolder = errors.New("it is not a folder")
 	// ErrPending: it is removed, and bytes of it may still be in internal files of
-	// the servers. Remove is to be called again.
+	// the servers, where no provider sees them. The error's text says where.
 	ErrPending = errors.New("the workspace is removed, but not yet from all files")
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
@@ -36,12 +37,15 @@ func (a *Admin) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	e.Records += remembered.Records
 	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
 		// And what a run has written meanwhile.
-		switch _, pending, again := a.files.Remove(ctx, session); {
+		switch _, remains, again := a.files.Remove(ctx, session); {
 		case again != nil:
 			e.Pending = e.Pending || err == nil // the log's part is done
 			return e, again
-		case pending || left && err == nil:
+		case remains != "":
+			e.Left = strings.TrimPrefix(e.Left+"; "+remains, "; ")
 			e.Pending, err = true, nil
+		case left && err == nil:
+			e.Pending = true
 		}
 		switch remembered, again := a.eraseMemories(ctx, session); {
 		case again == nil:

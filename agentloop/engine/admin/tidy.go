@@ -79,8 +79,8 @@ func (a *Admin) Tidy(ctx context.Context) (Tidied, error) {
 				since = now
 			}
 			if err == nil && now.Sub(since) >= TidyGrace {
-				var pending bool
-				if _, pending, err = a.files.RemoveFrom(ctx, p, root); err == nil && !pending {
+				var left string
+				if _, left, err = a.files.RemoveFrom(ctx, p, root); err == nil && left == "" {
 					done.Trees++
 					continue
 				}

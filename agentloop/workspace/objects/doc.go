@@ -49,8 +49,8 @@
 // every message is overwritten, that one as the last of its heads, with a pause
 // as long as it took: a large workspace takes minutes, and a removal that broke
 // off continues when it is called again. On more than one replica the servers' own
-// logs keep bytes until they compact; a message on helix.workgone.<T> remembers
-// that, and Remove is [workspace.ErrPending], until Options.Scan finds nothing.
+// logs keep bytes until they compact, which nobody here sees: a message on
+// helix.workgone.<T> remembers that, and Remove is [workspace.ErrPending], for good.
 //
 // # Backups
 //

@@ -6,9 +6,7 @@ import "context"
 var NewJetStream = newJetStream
 
 // Replicate has a removal go as on that many replicas.
-func (p *Provider) Replicate(n int, scan func(context.Context, []string) (bool, error)) {
-	p.opts.Replicas, p.opts.Scan = n, scan
-}
+func (p *Provider) Replicate(n int) { p.opts.Replicas = n }
 
 // Knowing is a provider without a server.
 func Knowing() *Provider { return newProvider(nil) }

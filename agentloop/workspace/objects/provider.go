@@ -39,9 +39,6 @@ type Options struct {
 	Replicas int   // of the stream; 0: 1
 	Memory   bool  // keeps it in the servers' memory, as the log's option
 	MaxBytes int64 // of the files of a workspace; 0: 1 GiB
-	// Scan reports whether one of the texts is in a file of any server.
-	// Without it a removal from more than one replica stays pending.
-	Scan func(ctx context.Context, texts []string) (found bool, err error)
 	// Grace is how long what nothing refers to is kept, by the server's clock. It is longer
 	// than any change takes. 0: an hour.
 	Grace time.Duration
@@ -238,23 +235,17 @@ func (p *Provider) mark(ctx context.Context, root string) error {
 	return err
 }
 
-// settled is nil when no byte of a removed tree is left.
+// settled is workspace.ErrPending if bytes of a removed tree may be left.
 func (p *Provider) settled(ctx context.Context, root string) error {
-	mark := goneSubjects + layout.Token(root)
-	if _, err := p.last(ctx, mark); errors.Is(err, natsjs.ErrMsgNotFound) {
+	_, err := p.last(ctx, goneSubjects+layout.Token(root))
+	switch {
+	case errors.Is(err, natsjs.ErrMsgNotFound):
 		return nil
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("objects: remove: %w", err)
 	}
-	if p.opts.Scan == nil {
-		return workspace.ErrPending
-	}
-	found, err := p.opts.Scan(ctx, []string{prefix(root)})
-	if err != nil || found {
-		return errors.Join(workspace.ErrPending, err)
-	}
-	_, err = p.erase(ctx, mark, 0, time.Time{})
-	return err
+	return fmt.Errorf("%w: the Raft logs of the stream %s keep bytes until the servers compact them; search the servers' files for %s",
+		workspace.ErrPending, Stream, prefix(root))
 }
 
 // noteTree makes sure that Roots finds a tree: it is called before the first content of the
@@ -269,7 +260,7 @@ func (p *Provider) noteTree(ctx context.Context, root string) error {
 func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	filters := []string{subjects + "*." + treeKind, goneSubjects + "*"}
+	filters := []string{subjects + "*." + treeKind}
 	if !p.listed.Load() {
 		filters = append(filters, subjects+"*."+headKind+"*", subjects+"*."+snapKind+"*", subjects+"*."+partKind+"*.0")
 	}
@@ -280,10 +271,7 @@ func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("objects: %w", err)
 		}
 		for subject := range found {
-			if p.opts.Scan == nil && strings.HasPrefix(subject, goneSubjects) {
-				continue // nothing ever comes of asking again
-			}
-			token, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(subject, subjects), goneSubjects), ".")
+			token, _, _ := strings.Cut(strings.TrimPrefix(subject, subjects), ".")
 			if root, ok := layout.Untoken(token); ok {
 				roots[root] = true
 			}

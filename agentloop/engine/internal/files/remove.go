@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,30 +17,30 @@ import (
 const removeTreeTimeout = 5 * time.Minute
 
 // Remove removes what this node's providers have of a session tree,
-// and returns how many snapshots there were. pending says that it is to be
-// called again, since bytes may be left.
+// and returns how many snapshots there were. left says which bytes may be left that
+// no provider can remove; empty: none.
 //
 // Errors: ErrWorkspaceRemains.
-func (f *Files) Remove(ctx context.Context, root string) (snapshots int, pending bool, err error) {
+func (f *Files) Remove(ctx context.Context, root string) (snapshots int, left string, err error) {
 	for _, kind := range f.Providers.Kinds() {
-		n, left, rerr := f.RemoveFrom(ctx, f.Providers[kind], root)
-		snapshots, pending, err = snapshots+n, pending || left, errors.Join(err, rerr)
+		n, remains, rerr := f.RemoveFrom(ctx, f.Providers[kind], root)
+		snapshots, left, err = snapshots+n, cmp.Or(left, remains), errors.Join(err, rerr)
 	}
-	return snapshots, pending, err
+	return snapshots, left, err
 }
 
 // RemoveFrom removes what one provider has of a session tree, as Remove does.
-func (f *Files) RemoveFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, pending bool, err error) {
+func (f *Files) RemoveFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, left string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTreeTimeout)
 	defer cancel()
 	err = f.Ask(ctx, p.ID(), askRemove, func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
 	switch {
 	case errors.Is(err, workspace.ErrPending):
-		return snapshots, true, nil
+		return snapshots, err.Error(), nil
 	case err != nil:
-		return snapshots, false, fmt.Errorf("%w: %s: %w", agentloop.ErrWorkspaceRemains, p.ID(), err)
+		return snapshots, "", fmt.Errorf("%w: %s: %w", agentloop.ErrWorkspaceRemains, p.ID(), err)
 	}
-	return snapshots, false, nil
+	return snapshots, "", nil
 }
 
 // Collect has a provider remove replaced and deleted files of a session tree that is in use,
