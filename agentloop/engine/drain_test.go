@@ -156,6 +156,27 @@ type otherNode struct{ onlyNode }
 
 func (otherNode) Hosted(string) bool { return true }
 
+// A model call is not repeated before the time for which its provider asks.
+func TestAProviderSaysWhenACallMayBeRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var calls []time.Duration
+		busy := modelFunc(func(context.Context, model.Request, func(model.Event) error) (model.Answer, error) {
+			calls = append(calls, time.Since(began))
+			after := []time.Duration{time.Minute, time.Second, 0, 0}[len(calls)-1]
+			return model.Answer{}, &model.Error{Code: model.CodeRateLimited, Message: "busy", Retryable: true, RetryAfter: after}
+		})
+		loop, err := engine.New(memory.New(), []agentloop.Agent{{Name: "a", Model: busy}}, &engine.Options{RetryDelay: 2 * time.Second})
+		require.NoError(t, err)
+		t.Cleanup(loop.Stop)
+		_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []time.Duration{0, time.Minute, time.Minute + 4*time.Second, time.Minute + 12*time.Second}, calls,
+			"the pause doubles, and is longer if the provider asks for it")
+	})
+}
+
 // A pause before a model call is repeated does not keep a tree on a node that drains.
 func TestADrainingNodeDoesNotBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

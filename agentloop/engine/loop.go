@@ -41,7 +41,7 @@ type Options struct {
 	// on this node when a request asks for it, regardless of the node that drove it.
 	Worklist agentloop.Worklist
 	// RetryDelay is the pause before a failed model call is repeated; it
-	// doubles each time, up to 30 s. 0: DefaultRetryDelay.
+	// doubles each time, up to 30 s, and is longer if the provider asks for it. 0: DefaultRetryDelay.
 	RetryDelay time.Duration
 	// Metrics measure what the loop does; nil: nothing does.
 	Metrics *Metrics

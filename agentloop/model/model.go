@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/helixd/helixd/eventlog/fact"
 )
@@ -139,8 +140,14 @@ type Error struct {
 	Message    string // the host, the status, the provider's own words and the setting to look at, at most MaxErrorText bytes; no keys, headers or URLs
 	Retryable  bool
 	StatusCode int // HTTP status, 0 if there was none
+	// RetryAfter is how long the provider asks to wait before a further attempt; 0: it does not
+	// say, or asks for more than MaxRetryAfter.
+	RetryAfter time.Duration
 	Cause      error
 }
+
+// MaxRetryAfter is the longest wait that a provider may ask for.
+const MaxRetryAfter = 2 * time.Minute
 
 // MaxErrorText is how much of a provider's message is kept, in bytes.
 const MaxErrorText = 8 << 10

@@ -82,7 +82,7 @@ func (j *Judge) ask(ctx context.Context, text string) (result.Judgement, fact.To
 			}
 			return nil
 		})
-		if failed, ok := errors.AsType[*model.Error](err); ok && failed.Retryable && attempt < attempts && eventlog.Sleep(ctx, time.Second<<attempt) == nil {
+		if failed, ok := errors.AsType[*model.Error](err); ok && failed.Retryable && attempt < attempts && eventlog.Sleep(ctx, max(time.Second<<attempt, failed.RetryAfter)) == nil {
 			continue
 		}
 		if err != nil {

@@ -52,6 +52,7 @@ func (a Adapter) Contract(t *testing.T) {
 	t.Run("answer", a.testAnswer)
 	t.Run("options", a.testOptions)
 	t.Run("statuses", a.testStatuses)
+	t.Run("retry after", a.testRetryAfter)
 	t.Run("redirects", a.testRedirects)
 	t.Run("cut", a.testCut)
 	t.Run("garbled", a.testGarbled)
@@ -145,6 +146,20 @@ func (a Adapter) testStatuses(t *testing.T) {
 	require.Equal(t, model.Error{Code: model.CodeAuthFailed, Message: "no"}, refuses.Words(t, e))
 	e, _ = AskFor(t, a.New(a.on(Serve(t, Failure(http.StatusOK, `{"content":[]}`)))), Hello())
 	require.Equal(t, model.CodeProvider, e.Code)
+}
+
+// testRetryAfter: an error says for how long the provider asks to be left alone, if that is not too
+// long to wait for.
+func (a Adapter) testRetryAfter(t *testing.T) {
+	for header, want := range map[string]time.Duration{
+		"": 0, "7": 7 * time.Second, "120": model.MaxRetryAfter, "121": 0, "soon": 0, time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat): 0,
+	} {
+		refuses := Failure(429, `{"error":{"message":"slow down"}}`)
+		refuses.RetryAfter = header
+		e, _ := AskFor(t, a.New(a.on(Serve(t, refuses))), Hello())
+		require.Equal(t, model.CodeRateLimited, e.Code)
+		require.Equal(t, want, e.RetryAfter, "Retry-After: %s", header)
+	}
 }
 
 // testRedirects: the conversation, the key and the headers go to the configured

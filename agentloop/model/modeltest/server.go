@@ -142,6 +142,9 @@ func (s Stream) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.Status != 0 {
 		w.Header().Set("Content-Type", cmp.Or(s.ContentType, "application/json"))
+		if s.RetryAfter != "" {
+			w.Header().Set("Retry-After", s.RetryAfter)
+		}
 		w.WriteHeader(s.Status)
 		_, _ = io.WriteString(w, s.Body)
 		return

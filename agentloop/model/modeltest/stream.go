@@ -18,8 +18,9 @@ type Stream struct {
 	Drop bool // close the connection without an answer, after Delay
 
 	// Status, if it is not 0, answers with Body instead of a stream.
-	Status int
-	Body   string
+	Status     int
+	Body       string
+	RetryAfter string // the header of that name, beside Status; empty: none
 	// ContentType is that of the answer; empty means text/event-stream, or
 	// application/json with a Status.
 	ContentType string

@@ -24,7 +24,11 @@ func (c Caller) callError(ctx context.Context, res *http.Response, err error) er
 		// The request has put the body back. It is read here since Anthropic's SDK loses
 		// the status of an answer that is not in its form.
 		body, _ := io.ReadAll(res.Body)
-		return c.Reported(res.StatusCode, body)
+		e := c.Reported(res.StatusCode, body)
+		if wait := upstream.RetryAfter(res.Header); wait <= model.MaxRetryAfter {
+			e.RetryAfter = wait
+		}
+		return e
 	}
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {

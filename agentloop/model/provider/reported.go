@@ -16,7 +16,7 @@ import (
 // Reported classifies an error that the provider reports, in an answer with an
 // HTTP status or, with status 0, in the stream. body is its JSON, in any
 // form.
-func (c Caller) Reported(status int, body []byte) error {
+func (c Caller) Reported(status int, body []byte) *model.Error {
 	said := parseError(body)
 	code, retryable := classify(status, said)
 	return &model.Error{

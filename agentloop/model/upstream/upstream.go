@@ -9,12 +9,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Error is a request that got no answer, or one that is a failure.
@@ -120,6 +122,20 @@ func Attrs(err error) []any {
 		attrs = append(attrs, slog.String("check", e.Check))
 	}
 	return attrs
+}
+
+// RetryAfter reads the header of that name, which has seconds or a time: how long a server asks to
+// wait; 0: it does not say.
+func RetryAfter(h http.Header) time.Duration {
+	header := h.Get("Retry-After")
+	// What is too large to be parsed is as long as can be.
+	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, math.MaxInt64/uint64(time.Second))) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return 0
 }
 
 // reason is why there was no connection, in words that hold nothing of the

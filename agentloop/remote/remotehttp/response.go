@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"mime"
 	"net/http"
 	"regexp"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -115,7 +113,7 @@ func (x *Response) Lines(limit int) iter.Seq2[[]byte, error] {
 // body that is not of the protocol's form, such as a proxy's page, is not
 // shown by the error.
 func (x *Response) Refusal() (*remote.Error, []byte) {
-	e := &remote.Error{Status: x.res.StatusCode, RetryAfter: retryAfter(x.res.Header.Get("Retry-After"))}
+	e := &remote.Error{Status: x.res.StatusCode, RetryAfter: upstream.RetryAfter(x.res.Header)}
 	var body struct {
 		Error, Code string
 	}
@@ -151,16 +149,4 @@ func (x *Response) lost(kind, err error) error {
 		err = errSilent
 	}
 	return &lost{kind, err}
-}
-
-// retryAfter reads the header of that name: seconds, or a time.
-func retryAfter(header string) time.Duration {
-	// What is too large to be parsed is as long as can be.
-	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(seconds, math.MaxInt64/uint64(time.Second))) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(time.Until(at), 0)
-	}
-	return 0
 }

@@ -50,7 +50,8 @@ type Config struct {
 	// match, in addition to helixd's own limits; nil: only those.
 	SubmitToolResultSchema json.RawMessage `json:"submitToolResultSchema"`
 	// ModelRetryDelay is the pause before a failed model call is repeated, which
-	// doubles each time; greater than 0, default 1s.
+	// doubles each time; greater than 0, default 1s. If the provider asks for a longer
+	// one with Retry-After, up to 2m, that counts.
 	ModelRetryDelay time.Duration `json:"modelRetryDelay"`
 	// Heartbeat is the silence after which an event stream sends a comment, greater
 	// than 0; default 15s. It keeps proxies from closing silent connections.

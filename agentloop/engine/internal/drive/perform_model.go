@@ -21,7 +21,7 @@ import (
 
 // callModel asks for one answer, streams it into the log and records it.
 func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
-	if again, err := t.backOff(ctx, e.After); !again {
+	if again, err := t.backOff(ctx, t.pause(e)); !again {
 		return err
 	}
 	t.beforeModel(ctx, e)
@@ -69,6 +69,17 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(done.StopReason),
 		StopReason: done.StopReason, Usage: done.Usage, Base: t.factBase(),
 	}))
+}
+
+// pause is how long to wait before a model call: longer than was decided if the provider has asked for
+// that, which this node alone knows.
+func (t *task) pause(e decide.CallModel) time.Duration {
+	if e.After == 0 { // it is no repetition
+		return 0
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return max(e.After, time.Until(t.notBefore[t.session]))
 }
 
 // backOff waits before a model call. It reports false if the call should not be made here: the node
@@ -150,6 +161,11 @@ func asModelError(err error) *model.Error {
 
 func (t *task) modelFailed(ctx context.Context, e decide.CallModel, failure *model.Error) error {
 	attempt := t.attempt(e.StepID)
+	if failure.RetryAfter > 0 {
+		t.mu.Lock()
+		t.notBefore[t.session] = time.Now().Add(failure.RetryAfter)
+		t.mu.Unlock()
+	}
 	t.logger().Warn("model call failed", append([]any{"model", model.NameOf(t.def.Model), "code", failure.Code, "attempt", attempt,
 		"retryable", failure.Retryable}, upstream.Attrs(failure)...)...)
 	return t.append(ctx, t.fact(&fact.ModelFailed{

@@ -42,6 +42,9 @@ type Tree struct {
 	hooks  *backlog.Queue   // events for hooks
 	files  *files.Tree      // workspaces that are open here
 
+	// notBefore is when the model of a session may be asked again, as its provider has asked for.
+	notBefore map[string]time.Time
+
 	// stopped are the remote agents to which an abort was sent, received
 	// or not, by StopRemote's key.
 	stopped map[string]bool
@@ -71,7 +74,7 @@ func New(h *Host, root string, t *projector.Tree, run string, defs map[string]*p
 	return &Tree{
 		host: h, log: retrying.Log{Log: h.Log}, root: root, agent: t.AgentType, defs: defs, run: run, id: h.NewID(), tree: t,
 		ids: map[string]*task{}, tasks: map[string]*task{},
-		ended: make(chan outcome), hooks: backlog.New(t, defs, request), stopped: map[string]bool{}, probation: probation,
+		ended: make(chan outcome), hooks: backlog.New(t, defs, request), stopped: map[string]bool{}, notBefore: map[string]time.Time{}, probation: probation,
 		traces: tracing.New(h.Tracer, h.TraceContent, h.Node, root), files: h.Files.NewTree(),
 	}
 }
