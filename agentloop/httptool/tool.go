@@ -62,9 +62,7 @@ func Execute(url string, o *Options) func(context.Context, *agentloop.Call, json
 		opts = *o
 	}
 	if opts.Client == nil {
-		opts.Client = &http.Client{
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
+		opts.Client = upstream.NoRedirects(nil)
 	}
 	return func(ctx context.Context, c *agentloop.Call, args json.RawMessage) (any, error) {
 		answer, err := post(ctx, opts, url, c, args, c.State())

@@ -97,7 +97,7 @@ func newClient(server Server, o *Options) *Client {
 	c.opts.Logger = cmp.Or(c.opts.Logger, slog.New(slog.DiscardHandler))
 	c.log = c.opts.Logger.With("mcp", server.Name)
 	c.base = http.DefaultTransport.(*http.Transport).Clone()
-	c.http = newHTTPClient(c.base, server.Headers)
+	c.http = upstream.NoRedirects(&http.Client{Transport: &roundTripper{base: c.base, headers: server.Headers}})
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }

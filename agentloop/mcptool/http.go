@@ -20,15 +20,6 @@ type roundTripper struct {
 	headers map[string]string
 }
 
-// newHTTPClient returns a client that follows no redirects: they would take
-// the headers elsewhere.
-func newHTTPClient(base http.RoundTripper, headers map[string]string) *http.Client {
-	return &http.Client{
-		Transport:     &roundTripper{base: base, headers: headers},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	for name, value := range t.headers {

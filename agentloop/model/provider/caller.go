@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
 // Caller makes the calls of one adapter. It is safe for concurrent use.
@@ -53,19 +54,13 @@ const responseHeaderTimeout = 10 * time.Minute
 // maxErrorBody bounds how much of a failed answer is read, in bytes.
 const maxErrorBody = 1 << 20
 
-// Client returns client or, if that is nil, one that all adapters share. Unless
-// client says otherwise, redirects are not followed: they would take the
-// conversation, the key and the headers to another server.
+// Client returns client or, if that is nil, one that all adapters share; see
+// [upstream.NoRedirects].
 func Client(client *http.Client) *http.Client {
 	if client == nil {
 		client = sharedClient()
 	}
-	if client.CheckRedirect != nil {
-		return client
-	}
-	stays := *client
-	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &stays
+	return upstream.NoRedirects(client)
 }
 
 var sharedClient = sync.OnceValue(func() *http.Client {

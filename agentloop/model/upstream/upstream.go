@@ -124,6 +124,19 @@ func Attrs(err error) []any {
 	return attrs
 }
 
+// NoRedirects returns a client that does what c does. Unless c says otherwise, it follows no redirects: they
+// would take what is sent, keys included, to another server. nil: the zero client.
+func NoRedirects(c *http.Client) *http.Client {
+	var stays http.Client
+	if c != nil {
+		stays = *c
+	}
+	if stays.CheckRedirect == nil {
+		stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	return &stays
+}
+
 // RetryAfter reads the header of that name, which has seconds or a time: how long a server asks to
 // wait; 0: it does not say.
 func RetryAfter(h http.Header) time.Duration {

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 )
@@ -90,14 +91,7 @@ func New(serverURL string, o *Options) *Transport {
 	if h.opts.Idle <= 0 {
 		h.opts.Idle = DefaultIdle
 	}
-	client := http.Client{}
-	if h.opts.Client != nil {
-		client = *h.opts.Client
-	}
-	if client.CheckRedirect == nil {
-		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	}
-	h.opts.Client = &client
+	h.opts.Client = upstream.NoRedirects(h.opts.Client)
 	return h
 }
 
