@@ -9,6 +9,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -154,6 +155,14 @@ const MaxErrorText = 8 << 10
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 func (e *Error) Unwrap() error { return e.Cause }
+
+// ContextError is the error of a call whose context has ended.
+func ContextError(ctx context.Context) *Error {
+	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Code: CodeTimeout, Message: "the call's deadline has passed", Retryable: true, Cause: err}
+	}
+	return &Error{Code: CodeProvider, Message: "the call was cancelled", Cause: ctx.Err()}
+}
 
 // Error codes.
 const (

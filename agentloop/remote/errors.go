@@ -23,8 +23,8 @@ var (
 	ErrTooLarge = errors.New("remote: the answer is too large")
 )
 
-// CodeAlreadyCompleted is a code of [Error]: see [IsAlreadyCompleted].
-const CodeAlreadyCompleted = "ALREADY_COMPLETED"
+// codeAlreadyCompleted is that of [IsAlreadyCompleted].
+const codeAlreadyCompleted = "ALREADY_COMPLETED"
 
 // Error is an error answer of the server.
 type Error struct {
@@ -56,7 +56,7 @@ func IsNotFound(err error) bool {
 // IsAlreadyCompleted reports whether the session has completed or failed.
 func IsAlreadyCompleted(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Code == CodeAlreadyCompleted
+	return ok && e.Code == codeAlreadyCompleted
 }
 
 // Retryable reports whether the same request may succeed later: the server

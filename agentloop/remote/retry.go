@@ -13,9 +13,9 @@ import (
 // wish; doubling stops there.
 const maxDelay = 30 * time.Second
 
-// MaxRetryAfter is the longest wait that a server may ask for with
+// maxRetryAfter is the longest wait that a server may ask for with
 // Retry-After. If it asks for more, there is no further attempt.
-const MaxRetryAfter = 2 * time.Minute
+const maxRetryAfter = 2 * time.Minute
 
 // Retries are the attempts of a request that have failed in a row.
 type Retries struct {
@@ -32,7 +32,7 @@ func (r *Retries) Wait(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		wish = e.RetryAfter
 	}
-	if r.failed >= r.most || wish > MaxRetryAfter {
+	if r.failed >= r.most || wish > maxRetryAfter {
 		return err
 	}
 	delay := max(wish, backoff(r.base, r.failed))

@@ -48,7 +48,7 @@ type Options struct {
 	Effort string
 
 	// IdleTimeout bounds the wait for each event of an answer that has begun;
-	// 0 means DefaultIdleTimeout. A provider silent for longer fails the call
+	// 0 means [provider.DefaultIdleTimeout]. A provider silent for longer fails the call
 	// with provider_timeout. Comments that keep a connection open are no
 	// events; the time that emit takes does not count.
 	IdleTimeout time.Duration
@@ -57,9 +57,6 @@ type Options struct {
 	// Its Timeout, if set, bounds the whole answer.
 	HTTPClient *http.Client
 }
-
-// DefaultIdleTimeout is the default of Options.IdleTimeout.
-const DefaultIdleTimeout = provider.DefaultIdleTimeout
 
 // OpenAI is the root of OpenAI's own API.
 const OpenAI = "https://api.openai.com/v1"

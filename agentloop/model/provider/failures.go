@@ -78,15 +78,7 @@ func contextError(ctx context.Context) error {
 			Cause:     context.Cause(ctx),
 		}
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &model.Error{
-			Code:      model.CodeTimeout,
-			Message:   "the call's deadline has passed",
-			Retryable: true,
-			Cause:     ctx.Err(),
-		}
-	}
-	return &model.Error{Code: model.CodeProvider, Message: "the call was cancelled", Cause: ctx.Err()}
+	return model.ContextError(ctx)
 }
 
 // networkError classifies a request that got no answer, or only a part. Where no

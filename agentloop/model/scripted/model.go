@@ -3,7 +3,6 @@ package scripted
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -86,14 +85,10 @@ func (s *script) wait(ctx context.Context, i int) error {
 	if ctx.Err() == nil && i > 0 && s.opts.Delay > 0 {
 		_ = eventlog.Sleep(ctx, s.opts.Delay) // below
 	}
-	switch err := ctx.Err(); {
-	case err == nil:
-		return nil
-	case errors.Is(err, context.DeadlineExceeded):
-		return &model.Error{Code: model.CodeTimeout, Message: "the call's deadline has passed", Retryable: true, Cause: err}
-	default:
-		return &model.Error{Code: model.CodeProvider, Message: "the call was cancelled", Cause: err}
+	if ctx.Err() != nil {
+		return model.ContextError(ctx)
 	}
+	return nil
 }
 
 // events are the pieces of turn, which is the one with that number.
