@@ -17,16 +17,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// The agent types of a lab's own sessions.
-const (
-	// AgentType is that of a lab. docs/reference/lab.md#a-labs-sessions describes its records.
-	AgentType = cohort.LabType
-	// LaneType is that of lanes: no node has such an agent, so none continues them.
-	LaneType = cohort.LaneType
-	// LabelsType is that of people's labels of the sessions of a cohort.
-	LabelsType = cohort.LabelsType
-)
-
 const (
 	begunEvent  = "lab-begun"
 	lanesEvent  = "lab-lanes"
@@ -222,7 +212,7 @@ func (j *journal) event(name, call string, data any) (eventlog.Entry, error) {
 	if err != nil {
 		return eventlog.Entry{}, err
 	}
-	base := eventlog.Base{AgentID: j.id, AgentType: AgentType, Timestamp: time.Now().UnixMilli()}
+	base := eventlog.Base{AgentID: j.id, AgentType: cohort.LabType, Timestamp: time.Now().UnixMilli()}
 	return eventlog.NewChunk(&eventlog.CustomEvent{EventName: name, Data: raw, Base: base}, eventlog.Labels{Call: call})
 }
 
@@ -284,7 +274,7 @@ func (j *journal) labels(ctx context.Context, hash string) (map[string]bool, err
 }
 
 // LabelsID is the id of the session with people's labels of the sessions of a cohort, by its hash.
-func LabelsID(hash string) string { return LabelsType + "-" + hash[:min(idDigits, len(hash))] }
+func LabelsID(hash string) string { return cohort.LabelsType + "-" + hash[:min(idDigits, len(hash))] }
 
 // Labels are those in the custom state of such a session: whether a recorded session is good.
 func Labels(state json.RawMessage) (map[string]bool, error) {

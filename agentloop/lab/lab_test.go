@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/lab"
+	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -125,7 +126,7 @@ func TestALabIsInTheLog(t *testing.T) {
 	require.NotEmpty(t, r.Regressions)
 	id := labsOf(t, o.Log)[0]
 	tree := folded(t, o.Log, id)
-	require.Equal(t, lab.AgentType, tree.AgentType)
+	require.Equal(t, cohort.LabType, tree.AgentType)
 	require.Equal(t, projector.SessionCompleted, tree.Status)
 	var report result.Report
 	require.NoError(t, json.Unmarshal(tree.Output, &report))
@@ -157,7 +158,7 @@ func TestALabIsInTheLog(t *testing.T) {
 		if outcome := row.Result.Candidate.Outcome; outcome == "completed" || outcome == "failed" {
 			require.EqualValues(t, outcome, driven.Status)
 		}
-		require.Equal(t, lab.LaneType, driven.AgentType, "no node continues it")
+		require.Equal(t, cohort.LaneType, driven.AgentType, "no node continues it")
 		for _, s := range driven.Sessions() {
 			require.True(t, strings.HasPrefix(s.SessionID, row.Stored.Candidate[0]), s.SessionID)
 		}
@@ -178,11 +179,11 @@ func TestLabelsInTheLog(t *testing.T) {
 	c := recordAll(t, 5)
 	require.NoError(t, c.Write(io.Discard)) // it has a hash then
 	o := lab.Options{Cohort: c, Candidate: tried(&world{}), Log: memory.New(), Judge: passes{}, Labels: map[string]bool{"s-0001": true}}
-	id := lab.LabelsType + "-" + c.Header.Hash[:12]
+	id := cohort.LabelsType + "-" + c.Header.Hash[:12]
 	for _, s := range []string{"s-0001", "s-0002"} {
 		patch := &eventlog.StatePatch{
 			Patches: []eventlog.PatchOp{{Op: "add", Path: "/" + s, Value: json.RawMessage("false")}},
-			Base:    eventlog.Base{AgentID: id, AgentType: lab.LabelsType, Timestamp: 1},
+			Base:    eventlog.Base{AgentID: id, AgentType: cohort.LabelsType, Timestamp: 1},
 		}
 		e, err := eventlog.NewChunk(patch, eventlog.Labels{})
 		require.NoError(t, err)

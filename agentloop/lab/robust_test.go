@@ -101,7 +101,7 @@ func TestIdsThatAreWords(t *testing.T) {
 			require.Len(t, ids, 2, "the lane is kept")
 			tree := folded(t, o.Log, ids[0])
 			require.Empty(t, tree.Parked)
-			require.Equal(t, lab.LaneType, tree.AgentType)
+			require.Equal(t, cohort.LaneType, tree.AgentType)
 			require.Equal(t, "failed", string(tree.Status))
 			want := folded(t, log, id)
 			require.Equal(t, want.Messages[0].Content, tree.Messages[0].Content)

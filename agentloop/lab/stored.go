@@ -38,7 +38,7 @@ func (j *journal) lanes(ctx context.Context, id, name string, repeats [][]eventl
 		to, err := fmt.Sprintf("%s-%d", name, n+1), eventlog.ErrSessionExists
 		for try := 2; errors.Is(err, eventlog.ErrSessionExists); try++ {
 			var named []eventlog.Record
-			if named, err = cohort.Named(records, id, to, LaneType); err == nil {
+			if named, err = cohort.Named(records, id, to, cohort.LaneType); err == nil {
 				err = j.imported(ctx, to, named)
 			}
 			if errors.Is(err, eventlog.ErrSessionExists) { // a lab that was killed had driven it otherwise

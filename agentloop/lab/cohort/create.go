@@ -116,9 +116,9 @@ func read(ctx context.Context, source Source, f Filter) (s *Session, skipped str
 
 // The agent types of a lab's own sessions.
 const (
-	LabType    = "lab"
-	LaneType   = "lab-lane"
-	LabelsType = "lab-labels"
+	LabType    = "lab"        // docs/reference/lab.md#a-labs-sessions describes its records
+	LaneType   = "lab-lane"   // no node has such an agent, so none continues lanes
+	LabelsType = "lab-labels" // people's labels of the sessions of a cohort
 )
 
 var labIDs = regexp.MustCompile(`^lab-[0-9a-f]{12}-[0-9]+$`)

@@ -24,7 +24,7 @@ func removeAll(ctx context.Context, in *os.Root, name string) error {
 	return remover{ctx: ctx}.remove(in, name, ".")
 }
 
-// removeAll removes what commands have left. It does not stop at the first error.
+// removeAll removes what commands have left, up to the first error.
 func (s *space) removeAll(name string) error {
 	return removeAll(context.Background(), s.root, name)
 }

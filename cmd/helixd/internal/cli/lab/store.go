@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/helixd/helixd/agentloop/lab"
+	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
@@ -95,7 +95,7 @@ func copyLabels(ctx context.Context, from eventlog.Log, dir string, log *slog.Lo
 	}
 	defer done()
 	for id, err := range from.Sessions(ctx) {
-		if err == nil && strings.HasPrefix(id, lab.LabelsType+"-") {
+		if err == nil && strings.HasPrefix(id, cohort.LabelsType+"-") {
 			_, err = eventlog.Import(ctx, to, id, from.Read(ctx, id, 0, 0), eventlog.ImportOptions{})
 		}
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/lab"
+	"github.com/helixd/helixd/agentloop/lab/cohort"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
 )
@@ -24,7 +25,7 @@ func TestALargeLogIsReplaced(t *testing.T) {
 	for _, id := range []string{labels, "lab-0123456789ab-1"} {
 		e, err := eventlog.NewChunk(&eventlog.StatePatch{
 			Patches: []eventlog.PatchOp{{Op: "add", Path: "/s", Value: json.RawMessage("true")}},
-			Base:    eventlog.Base{AgentID: id, AgentType: lab.LabelsType, Timestamp: 1},
+			Base:    eventlog.Base{AgentID: id, AgentType: cohort.LabelsType, Timestamp: 1},
 		}, eventlog.Labels{})
 		require.NoError(t, err)
 		_, err = log.Append(t.Context(), id, 0, []eventlog.Entry{e})
