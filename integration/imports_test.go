@@ -100,11 +100,11 @@ func TestImportsPointOneWay(t *testing.T) {
 func TestTheLoopsPartsPointOneWay(t *testing.T) {
 	t.Parallel()
 	order := []string{
-		"agentloop/internal/patch", "agentloop", "agentloop/internal/shorten", "agentloop/internal/plan", "agentloop/internal/decide",
+		"agentloop/internal/locks", "agentloop/internal/patch", "agentloop", "agentloop/internal/shorten", "agentloop/internal/plan", "agentloop/internal/decide",
 		"agentloop/verify",
 		"agentloop/engine/internal/runs", "agentloop/engine/internal/backlog", "agentloop/engine/internal/tracing",
 		"agentloop/engine/internal/retrying", "agentloop/engine/internal/remoteids", "agentloop/conversation",
-		"agentloop/engine/internal/record", "agentloop/engine/internal/metrics", "agentloop/engine/internal/sharedlock",
+		"agentloop/engine/internal/record", "agentloop/engine/internal/metrics",
 		"agentloop/engine/internal/files", "agentloop/engine/internal/admission", "agentloop/engine/internal/drive", "agentloop/engine/internal/node", "agentloop/engine/internal/request",
 		"agentloop/engine/timetravel", "agentloop/engine/admin", "agentloop/engine",
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/helixd/helixd/agentloop/internal/turns"
+	"github.com/helixd/helixd/agentloop/internal/locks"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -23,7 +23,7 @@ type Streams struct {
 	log    eventlog.Log
 	states *snapshot.Store
 	quota  *quota.Quota // nil: tenants have no limits
-	turns  *turns.Turns
+	locks  locks.Table  // by stream: of many appends at once, all but one would have to try again
 	now    func() time.Time
 	// uses are the last recorded uses of streams, in ms since the epoch. The readers that follow a
 	// stream have its state as it was when they came: without uses, each of them would load it
@@ -41,7 +41,7 @@ const (
 // New returns the streams of a log.
 func New(log eventlog.Log, states *snapshot.Store, q *quota.Quota) *Streams {
 	return &Streams{
-		log: log, states: states, quota: q, turns: turns.New(), now: time.Now,
+		log: log, states: states, quota: q, now: time.Now,
 		uses: cache.New[string, int64](maxUses, maxUses*useBytes, useIdle),
 	}
 }
@@ -147,7 +147,7 @@ func (s *Streams) facts(id string, facts ...fact.Fact) ([]eventlog.Entry, error)
 func (s *Streams) update(
 	ctx context.Context, id string, propose func(*projector.Tree) ([]eventlog.Entry, *quota.Want, error),
 ) (after durable.Stream, err error) {
-	done, err := s.turns.Take(ctx, id)
+	done, err := s.locks.Lock(ctx, id)
 	if err != nil {
 		return after, err
 	}

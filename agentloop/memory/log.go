@@ -128,7 +128,7 @@ func (m *Manager) update(ctx context.Context, log string, saved uint64, facts ..
 			return err
 		}
 	}
-	done, err := m.turns.Take(ctx, log)
+	done, err := m.locks.Lock(ctx, log)
 	if err != nil {
 		return err
 	}

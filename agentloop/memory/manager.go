@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/helixd/helixd/agentloop/internal/turns"
+	"github.com/helixd/helixd/agentloop/internal/locks"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -39,7 +39,7 @@ const DefaultMinCosine = 0.25
 type Manager struct {
 	opts       Options
 	processing chan struct{} // held by ProcessUnembedded
-	turns      *turns.Turns
+	locks      locks.Table   // of scopes' logs: of many appends at once, all but one would have to try again
 }
 
 // New returns a manager. It panics without a log or an index.
@@ -59,7 +59,7 @@ func New(o Options) *Manager {
 	if o.NewID == nil {
 		o.NewID = rand.Text
 	}
-	return &Manager{opts: o, processing: make(chan struct{}, 1), turns: turns.New()}
+	return &Manager{opts: o, processing: make(chan struct{}, 1)}
 }
 
 // Shutdown waits for the vectors that are being computed, until ctx ends; what

@@ -85,7 +85,7 @@ func (m *Manager) append(ctx context.Context, d Draft, f *fact.MemorySaved, entr
 	if d.Key != "" && head > 0 {
 		known, err = m.lookUp(ctx, d.Scope, f.MemoryID)
 	}
-	done, late := m.turns.Take(ctx, log)
+	done, late := m.locks.Lock(ctx, log)
 	if late != nil {
 		return readmodel.Memory{}, late
 	}

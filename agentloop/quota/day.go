@@ -16,8 +16,6 @@ const (
 	// openFor is after what time a reservation counts as spent: its process has died,
 	// and nobody continues the session.
 	openFor = time.Hour
-	// dayLocks is how many tenants' days one node changes at a time.
-	dayLocks = 64
 )
 
 // Days keeps one value for each tenant and day, for at least two days. Its methods
@@ -152,13 +150,11 @@ func hashed(name string) string {
 // change replaces a day with what f makes of it, unless f returns false. It returns
 // f's error.
 func (q *Quota) change(ctx context.Context, key string, f func(*day) (bool, error)) error {
-	lock := q.locks[key[len(key)-2]%dayLocks] // most conflicts are between calls of one node
-	select {
-	case lock <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	unlock, err := q.locks.Lock(ctx, key) // most conflicts are between calls of one node
+	if err != nil {
+		return err
 	}
-	defer func() { <-lock }()
+	defer unlock()
 	for {
 		d, revision, err := q.day(ctx, key)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/internal/locks"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -73,7 +74,7 @@ type Quota struct {
 	tenants atomic.Pointer[Tenants]
 	counts  Counts
 	days    Days
-	locks   [dayLocks]chan struct{} // each holds one while a day is changed
+	locks   locks.Table // by the key of a day: held while it is changed
 
 	mu      sync.Mutex
 	stocks  map[string]*stock // by tenant
@@ -85,9 +86,6 @@ type Quota struct {
 // are not limited; without days, nothing is that is counted by the day.
 func New(t Tenants, counts Counts, days Days) *Quota {
 	q := &Quota{counts: counts, days: days, stocks: map[string]*stock{}, failed: map[string]failed{}, sweepAt: leastStocks}
-	for i := range q.locks {
-		q.locks[i] = make(chan struct{}, 1)
-	}
 	q.Set(t)
 	return q
 }

@@ -25,9 +25,8 @@ type Queue struct {
 	// results are those of calls that run beside others, by session; they
 	// become due together.
 	results map[string][]result
-	began   map[string]int64         // when a call or a model call began, ms; by call id or effect key
-	told    map[string]bool          // companion calls whose beginning is queued, by effect key
-	locks   map[string]chan struct{} // by session: full while a hook is being called
+	began   map[string]int64 // when a call or a model call began, ms; by call id or effect key
+	told    map[string]bool  // companion calls whose beginning is queued, by effect key
 }
 
 // result is a call's result. Hooks are notified of results in the model's order.
@@ -42,7 +41,7 @@ func New(tree *projector.Tree, defs map[string]*plan.Agent, request func(run str
 	return &Queue{
 		tree: tree, defs: defs, request: request,
 		due: map[string][]Event{}, results: map[string][]result{}, began: map[string]int64{},
-		told: map[string]bool{}, locks: map[string]chan struct{}{},
+		told: map[string]bool{},
 	}
 }
 
@@ -64,16 +63,6 @@ func (q *Queue) Of(s *projector.Session) []*agentloop.Hooks {
 		}
 	}
 	return hooks
-}
-
-// LockOf is full while a hook of the session is being called.
-func (q *Queue) LockOf(session string) chan struct{} {
-	lock := q.locks[session]
-	if lock == nil {
-		lock = make(chan struct{}, 1)
-		q.locks[session] = lock
-	}
-	return lock
 }
 
 // Begins notes when a call or a model call began, for its duration.

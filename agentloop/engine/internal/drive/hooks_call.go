@@ -37,15 +37,11 @@ func (t *task) callHooks(ctx context.Context) error {
 
 // fire calls the hooks of an event, one at a time for each session.
 func (t *task) fire(ctx context.Context, ev backlog.Event) {
-	t.mu.Lock()
-	lock := t.hooks.LockOf(t.session)
-	t.mu.Unlock()
-	select {
-	case lock <- struct{}{}:
-	case <-ctx.Done():
+	unlock, err := t.hookLocks.Lock(ctx, t.session)
+	if err != nil {
 		return
 	}
-	defer func() { <-lock }()
+	defer unlock()
 	for _, hooks := range ev.Chain {
 		if ctx.Err() != nil {
 			return

@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/retrying"
 	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/locks"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -52,6 +53,8 @@ type Tree struct {
 	probation *Probation // of a suspected tree, otherwise nil
 
 	traces *tracing.Tree // nil: none
+
+	hookLocks locks.Table // by session: held while a hook is being called
 
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
-	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
+	"github.com/helixd/helixd/agentloop/internal/locks"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 )
 
@@ -20,7 +20,7 @@ type Files struct {
 	Logger    *slog.Logger
 	Metrics   *metrics.Metrics
 
-	locks sharedlock.Table // of workspaces that are in use, by session
+	locks locks.Table // of workspaces that are in use, by session: a call that was given up may outlive the tree's claim
 }
 
 var errProviderPanicked = errors.New("the provider failed unexpectedly")

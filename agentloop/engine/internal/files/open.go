@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
@@ -41,11 +40,12 @@ func lost(w *projector.Workspace) bool {
 // openWorkspace has the workspace open, with the files that the state says, and
 // that recorded. What fails is recorded, too. gone is one that is not there any
 // more.
-func (t *Tree) openWorkspace(ctx context.Context, s Session, held *Workspace, g *sharedlock.Lock, gone workspace.Workspace) error {
-	if err := g.Lock(ctx); err != nil {
+func (t *Tree) openWorkspace(ctx context.Context, s Session, held *Workspace, gone workspace.Workspace) error {
+	unlock, err := t.files.locks.Lock(ctx, s.ID().ID)
+	if err != nil {
 		return err
 	}
-	defer g.Unlock()
+	defer unlock()
 	if gone != nil && held.open() == gone {
 		held.keep(nil)
 	}
@@ -53,7 +53,7 @@ func (t *Tree) openWorkspace(ctx context.Context, s Session, held *Workspace, g 
 	bounded, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
 	defer cancel()
 	o := opening{Session: s, files: t.files, held: held, w: w}
-	err := o.open(bounded)
+	err = o.open(bounded)
 	var failed *workspaceFailure
 	switch {
 	case context.Cause(ctx) != nil:

@@ -26,14 +26,14 @@ func (t *Tree) Save(ctx context.Context, s Session, still func() bool) error {
 }
 
 func (t *Tree) takeSnapshot(ctx context.Context, s Session) (snapshot json.RawMessage, err error) {
-	held, g := t.workspace(s), t.files.locks.Of(s.ID().ID)
-	defer t.files.locks.Leave(s.ID().ID)
-	if err := g.Lock(ctx); err != nil {
+	unlock, err := t.files.locks.Lock(ctx, s.ID().ID)
+	if err != nil {
 		return nil, err
 	}
-	defer g.Unlock()
+	defer unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
 	defer cancel()
+	held := t.workspace(s)
 	w, ws := s.Recorded(), held.open()
 	if ws == nil {
 		_, p, err := t.files.providerOf(s, w)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
@@ -119,10 +118,9 @@ func (t *Tree) workspace(s Session) *Workspace {
 // Use runs a call's operation on the session's workspace, which it
 // opens if necessary.
 func (t *Tree) Use(ctx context.Context, s Session, op workspace.Op, args json.RawMessage) (any, error) {
-	held, g := t.workspace(s), t.files.locks.Of(s.ID().ID)
-	defer t.files.locks.Leave(s.ID().ID)
+	held := t.workspace(s)
 	for gone := workspace.Workspace(nil); ; {
-		result, ws, err := t.use(ctx, s, held, g, op, args)
+		result, ws, err := t.use(ctx, s, held, op, args)
 		switch {
 		case errors.Is(err, errNotOpen):
 		case errors.Is(err, workspace.ErrGone) && gone == nil: // it was removed meanwhile: it is looked for once more
@@ -130,7 +128,7 @@ func (t *Tree) Use(ctx context.Context, s Session, op workspace.Op, args json.Ra
 			return result, err
 		}
 		gone = ws
-		if err := t.openWorkspace(ctx, s, held, g, gone); err != nil {
+		if err := t.openWorkspace(ctx, s, held, gone); err != nil {
 			return nil, err
 		}
 	}
@@ -138,11 +136,12 @@ func (t *Tree) Use(ctx context.Context, s Session, op workspace.Op, args json.Ra
 
 // use does it with the open workspace. Error: errNotOpen, if there is
 // none with the files that the state says.
-func (t *Tree) use(ctx context.Context, s Session, held *Workspace, g *sharedlock.Lock, op workspace.Op, args json.RawMessage) (result any, ws workspace.Workspace, err error) {
-	if err := g.Share(ctx); err != nil {
+func (t *Tree) use(ctx context.Context, s Session, held *Workspace, op workspace.Op, args json.RawMessage) (result any, ws workspace.Workspace, err error) {
+	unlock, err := t.files.locks.Share(ctx, s.ID().ID)
+	if err != nil {
 		return nil, nil, err
 	}
-	defer g.Unshare()
+	defer unlock()
 	w, ws := s.Recorded(), held.open()
 	if ws == nil || w == nil || w.Status != projector.WorkspaceOpen || w.Stale {
 		return nil, nil, errNotOpen
