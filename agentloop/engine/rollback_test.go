@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -109,5 +110,18 @@ func TestARollbackInterruptsSubAgents(t *testing.T) {
 			require.NoError(t, err)
 			require.Nil(t, found.Differs)
 		})
+	}
+}
+
+// A caller that wants all checkpoints asks for as many as there may be.
+func TestCheckpointsTakeAnyLimit(t *testing.T) {
+	g := newRig(t, agentloop.Agent{Name: "a", Model: script(scripted.Turn{Text: "One."})})
+	g.start("s", "a", "hi")
+	g.ended("s")
+	for offset, left := range []int{1, 0, 0} {
+		page, total, err := g.loop.TimeTravel.Checkpoints(t.Context(), "s", math.MaxInt, offset)
+		require.NoError(t, err)
+		require.Len(t, page, left)
+		require.Equal(t, 1, total)
 	}
 }

@@ -36,9 +36,8 @@ func (h *History) Checkpoints(ctx context.Context, session string, limit, offset
 	if err != nil {
 		return nil, 0, err
 	}
-	all := t.Checkpoints
-	from := min(max(offset, 0), len(all))
-	return slices.Clone(all[from:min(from+max(limit, 0), len(all))]), len(all), nil
+	page := t.Checkpoints[min(max(offset, 0), len(t.Checkpoints)):]
+	return slices.Clone(page[:min(max(limit, 0), len(page))]), len(t.Checkpoints), nil
 }
 
 // Target is a place in a session's history: one of the fields is set.
@@ -97,9 +96,8 @@ func (h *History) interrupted(then *projector.Tree) (facts []record.Draft) {
 			facts = append(facts, ended, record.Draft{Run: run, Fact: &fact.StreamPaused{Reason: "rollback", Base: base}})
 			continue
 		}
-		facts = append(facts, record.About(s.SessionID, []record.Draft{
-			{Run: run, Fact: &fact.InterruptRequested{RunID: run, Kind: fact.StopInterrupt, ByParent: true, Base: base}}, ended,
-		})...)
+		stop := record.Draft{Run: run, Fact: &fact.InterruptRequested{RunID: run, Kind: fact.StopInterrupt, ByParent: true, Base: base}}
+		facts = append(facts, record.About(s.SessionID, []record.Draft{stop, ended})...)
 	}
 	return facts
 }
