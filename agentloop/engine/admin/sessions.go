@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/admission"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
@@ -28,7 +27,7 @@ func (a *Admin) Create(ctx context.Context, req CreateRequest) error {
 	if err := request.CheckInputs(req.Messages); err != nil {
 		return err
 	}
-	_, err := a.change(ctx, req.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
+	_, err := a.requests.Change(ctx, req.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
 		if t != nil {
 			return nil, agentloop.ErrSessionExists
 		}
@@ -52,7 +51,7 @@ func (a *Admin) AddMessages(ctx context.Context, session string, messages []agen
 		return 0, 0, err
 	}
 	known := false
-	t, err := a.store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	t, err := a.requests.Store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
@@ -96,7 +95,7 @@ func placeOf(t *projector.Tree, messages []agentloop.Input) (after, last uint64,
 // ReplaceMetadata gives a session other metadata. Errors: eventlog.ErrSessionNotFound,
 // *quota.Exceeded, and the log's errors.
 func (a *Admin) ReplaceMetadata(ctx context.Context, session string, metadata map[string]string) error {
-	_, err := a.store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	_, err := a.requests.Store(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
@@ -109,7 +108,7 @@ func (a *Admin) ReplaceMetadata(ctx context.Context, session string, metadata ma
 // conversation. A run that is hidden already stays so. Errors: eventlog.ErrSessionNotFound,
 // ErrNothingToResume if the session has no such run, and the log's errors.
 func (a *Admin) DeleteRun(ctx context.Context, session, run string) error {
-	_, err := a.change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+	_, err := a.requests.Change(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
@@ -122,31 +121,4 @@ func (a *Admin) DeleteRun(ctx context.Context, session, run string) error {
 		return []record.Draft{{Run: run, Fact: &fact.RunDeleted{RunID: run, Base: a.requests.Clock.FactBase(session)}}}, nil
 	})
 	return err
-}
-
-// change appends records that give a session no work. Those that begin one need the leave of its
-// tenant's limits; others pass. It returns the state after that.
-func (a *Admin) change(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) (*projector.Tree, error) {
-	return a.admitted(ctx, session, propose, (*admission.Admission).Admit)
-}
-
-// store is change for what a client stores in a session that exists: all of it counts.
-func (a *Admin) store(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) (*projector.Tree, error) {
-	return a.admitted(ctx, session, propose, (*admission.Admission).AdmitStored)
-}
-
-func (a *Admin) admitted(
-	ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error),
-	admit func(*admission.Admission, context.Context, string, *projector.Tree, []record.Draft) error,
-) (*projector.Tree, error) {
-	charged := admission.Admission{Quota: a.requests.Quota}
-	t, err := a.requests.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
-		facts, err := propose(t)
-		if err == nil && len(facts) > 0 {
-			err = admit(&charged, ctx, session, t, facts)
-		}
-		return facts, err
-	})
-	charged.Done(t)
-	return t, err
 }

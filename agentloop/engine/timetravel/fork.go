@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/admission"
 	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
@@ -134,16 +133,10 @@ func (h *History) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		return append(facts, more...), run, nil
 	}
 	if !req.Run {
-		charged := admission.Admission{Quota: h.requests.Quota}
-		var t *projector.Tree
-		t, err = h.requests.Update(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
+		_, err = h.requests.Change(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
 			facts, _, err := propose(t)
-			if err == nil && len(facts) > 0 {
-				err = charged.Admit(ctx, id, t, facts)
-			}
 			return facts, err
 		})
-		charged.Done(t)
 	} else if err = h.requests.Hosted(ctx, then.AgentType); err == nil {
 		var s request.Started
 		s, err = h.requests.Do(ctx, id, then.AgentType, nil, propose)

@@ -201,5 +201,32 @@ func (c *Core) Update(
 	return t, err
 }
 
+// Change is Update for records that give a session no work. Those that begin one need the leave
+// of its tenant's limits; others pass.
+func (c *Core) Change(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) (*projector.Tree, error) {
+	return c.admitted(ctx, session, propose, (*admission.Admission).Admit)
+}
+
+// Store is Change for what a client stores in a session that exists: all of it counts.
+func (c *Core) Store(ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error)) (*projector.Tree, error) {
+	return c.admitted(ctx, session, propose, (*admission.Admission).AdmitStored)
+}
+
+func (c *Core) admitted(
+	ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error),
+	admit func(*admission.Admission, context.Context, string, *projector.Tree, []record.Draft) error,
+) (*projector.Tree, error) {
+	charged := admission.Admission{Quota: c.Quota}
+	t, err := c.Update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+		facts, err := propose(t)
+		if err == nil && len(facts) > 0 {
+			err = admit(&charged, ctx, session, t, facts)
+		}
+		return facts, err
+	})
+	charged.Done(t)
+	return t, err
+}
+
 // Always is for work that a tree must be on the list for, whatever its state.
 func Always(*projector.Tree) bool { return true }
