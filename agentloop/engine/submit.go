@@ -11,7 +11,6 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
-	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
@@ -217,11 +216,9 @@ func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *p
 	if call.Expired(f.Timestamp) {
 		return &fact.ResultSubmitted{ToolCallID: call.ID, Kind: fact.SubmitTimeout, Base: f.Base}, nil
 	}
-	if def := l.agents.Defs()[owner.AgentType]; def != nil && sub.Result != nil && def.Functions[call.Name] != nil {
-		if err := plan.CheckResult(def.Functions[call.Name], sub.Result); err != nil {
-			drive.LogCall(ctx, l.requests.Logger, slog.LevelWarn, drive.LogValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
-			return nil, bad("result", "does not fit the tool's output schema")
-		}
+	if sub.Result != nil && l.agents.Defs()[owner.AgentType].CheckResult(call.Name, sub.Result) != nil {
+		drive.LogCall(ctx, l.requests.Logger, slog.LevelWarn, drive.LogValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
+		return nil, bad("result", "does not fit the tool's output schema")
 	}
 	return f, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/agentloop/internal/decide"
-	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -222,10 +221,8 @@ func (h *History) checkEdited(t *projector.Tree, r *ResultEdit) error {
 	case call.Pending.Kind != fact.PendingClient || r.Error != "":
 		return nil
 	}
-	if def := h.requests.Agents.Defs()[owner.AgentType]; def != nil && def.Functions[call.Name] != nil {
-		if err := plan.CheckResult(def.Functions[call.Name], r.Result); err != nil {
-			return badEdit("toolResult.result", "does not fit the tool's output schema")
-		}
+	if h.requests.Agents.Defs()[owner.AgentType].CheckResult(call.Name, r.Result) != nil {
+		return badEdit("toolResult.result", "does not fit the tool's output schema")
 	}
 	return nil
 }

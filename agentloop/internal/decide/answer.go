@@ -29,10 +29,8 @@ func JudgeAnswer(def *plan.Agent, name string, answer *projector.Answer) (result
 	if answer.Error != "" {
 		return nil, agentloop.CodeClientToolError, shorten.Error(answer.Error)
 	}
-	if def != nil && def.Functions[name] != nil {
-		if err := plan.CheckResult(def.Functions[name], answer.Result); err != nil {
-			return nil, agentloop.CodeClientToolInvalid, shorten.Error("the result does not fit the tool's output schema: " + err.Error())
-		}
+	if err := def.CheckResult(name, answer.Result); err != nil {
+		return nil, agentloop.CodeClientToolInvalid, shorten.Error("the result does not fit the tool's output schema: " + err.Error())
 	}
 	return answer.Result, "", ""
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -52,12 +53,7 @@ func define(a agentloop.Agent) *Agent {
 	if d.MaxSteps <= 0 {
 		d.MaxSteps = agentloop.DefaultMaxSteps
 	}
-	switch {
-	case a.MaxRetries == 0:
-		d.MaxTries = 1 + agentloop.DefaultMaxRetries
-	default:
-		d.MaxTries = 1 + max(a.MaxRetries, 0)
-	}
+	d.MaxTries = 1 + max(cmp.Or(a.MaxRetries, agentloop.DefaultMaxRetries), 0)
 	if d.InputSchema == nil {
 		d.InputSchema = json.RawMessage(messageSchema)
 	}
@@ -126,14 +122,10 @@ func (d *Agent) Finishes(name string) bool {
 // CheckOutput returns why a tool's result can't be the output, if the tool ends
 // the turn with it.
 func (d *Agent) CheckOutput(tool string, result json.RawMessage) error {
-	if tool == agentloop.FinishTool || !d.Finishes(tool) || d.Finish == nil {
+	if tool == agentloop.FinishTool || !d.Finishes(tool) {
 		return nil
 	}
-	var v any
-	if err := json.Unmarshal(result, &v); err != nil {
-		return fmt.Errorf("the result is not JSON: %w", err)
-	}
-	if err := d.Finish.Validate(v); err != nil {
+	if err := Fits(d.Finish, result); err != nil {
 		return fmt.Errorf("the result does not fit the agent's output schema: %w", err)
 	}
 	return nil
@@ -168,7 +160,12 @@ func (d *Agent) schema(path string, raw json.RawMessage) *jsonschema.Resolved {
 		d.refuse(path, "must be a JSON Schema, a mapping")
 		return nil
 	}
-	resolved, err := resolve(raw, &s)
+	err := json.Unmarshal(raw, &s)
+	if err != nil {
+		d.refuse(path, "must be a JSON Schema: %v", err)
+		return nil
+	}
+	resolved, err := s.Resolve(nil)
 	if err != nil {
 		d.refuse(path, "must be a JSON Schema: %v", err)
 	}
@@ -183,13 +180,6 @@ func (d *Agent) objectSchema(path string, raw json.RawMessage) *jsonschema.Resol
 		d.refuse(path, "must have type: object")
 	}
 	return resolved
-}
-
-func resolve(raw json.RawMessage, s *jsonschema.Schema) (*jsonschema.Resolved, error) {
-	if err := json.Unmarshal(raw, s); err != nil {
-		return nil, err
-	}
-	return s.Resolve(nil)
 }
 
 // IsObject reports whether raw is a JSON object.

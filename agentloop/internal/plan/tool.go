@@ -49,14 +49,23 @@ func (d *Agent) ArgumentsOf(tool string) (*jsonschema.Resolved, bool) {
 	return nil, false
 }
 
-// CheckResult returns why a client's result does not fit the tool.
-func CheckResult(tool *Tool, result json.RawMessage) error {
-	if tool.output == nil {
+// CheckResult returns why a client's result does not fit a tool of the agent, which is nil if
+// it is not here.
+func (d *Agent) CheckResult(tool string, result json.RawMessage) error {
+	if d == nil || d.Functions[tool] == nil {
+		return nil
+	}
+	return Fits(d.Functions[tool].output, result)
+}
+
+// Fits returns why JSON does not fit a schema, nil if there is no schema.
+func Fits(schema *jsonschema.Resolved, raw json.RawMessage) error {
+	if schema == nil {
 		return nil
 	}
 	var v any
-	if err := json.Unmarshal(result, &v); err != nil {
+	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
 	}
-	return tool.output.Validate(v)
+	return schema.Validate(v)
 }
