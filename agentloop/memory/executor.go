@@ -3,6 +3,8 @@ package memory
 import (
 	"context"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Executor decides when the vectors of saved memories are computed.
@@ -37,82 +39,50 @@ func Background(concurrency int) Executor {
 	if concurrency <= 0 {
 		concurrency = DefaultConcurrency
 	}
-	b := &background{free: concurrency, concurrency: concurrency, idle: make(chan struct{})}
+	b := &background{free: semaphore.NewWeighted(int64(concurrency)), most: concurrency + MaxQueued}
 	b.ctx, b.cancel = context.WithCancelCause(context.Background())
 	return b
 }
 
 type background struct {
-	ctx         context.Context // of all jobs
-	cancel      context.CancelCauseFunc
-	concurrency int
+	ctx    context.Context // of all jobs
+	cancel context.CancelCauseFunc
+	free   *semaphore.Weighted
+	jobs   sync.WaitGroup
 
 	mu     sync.Mutex
-	free   int // of concurrency
-	queue  []func(context.Context)
+	taken  int // jobs that are under way or wait
+	most   int // of them
 	closed bool
-	idle   chan struct{} // closed when it is closed and all is done
 }
 
 func (b *background) Execute(_ context.Context, job func(context.Context)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case b.closed:
-	case b.free > 0:
-		b.free--
-		go b.work(job)
-	case len(b.queue) < MaxQueued:
-		b.queue = append(b.queue, job)
+	if b.closed || b.taken == b.most {
+		return
 	}
-}
-
-// work does a job, and then those that wait.
-func (b *background) work(job func(context.Context)) {
-	for job != nil {
-		job(b.ctx)
-		job = b.next()
-	}
-}
-
-func (b *background) next() func(context.Context) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
-		b.free++
-		b.settle()
-		return nil
-	}
-	job := b.queue[0]
-	b.queue[0] = nil
-	b.queue = b.queue[1:]
-	return job
-}
-
-// settle says that nothing is under way and nothing more will be.
-func (b *background) settle() {
-	if b.closed && b.free == b.concurrency {
-		close(b.idle)
-	}
+	b.taken++
+	b.jobs.Go(func() {
+		if b.free.Acquire(b.ctx, 1) == nil {
+			job(b.ctx)
+			b.free.Release(1)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.taken--
+	})
 }
 
 func (b *background) Shutdown(ctx context.Context) error {
 	b.mu.Lock()
-	if !b.closed {
-		b.closed = true
-		b.settle()
-	}
+	b.closed = true
 	b.mu.Unlock()
-	select {
-	case <-b.idle:
-		b.cancel(context.Canceled)
-		return nil
-	case <-ctx.Done():
+	inTime := context.AfterFunc(ctx, func() { b.cancel(context.Cause(ctx)) })
+	b.jobs.Wait()
+	if !inTime() {
+		return context.Cause(ctx)
 	}
-	b.mu.Lock()
-	b.queue = nil
-	b.mu.Unlock()
-	b.cancel(context.Cause(ctx))
-	<-b.idle
-	return context.Cause(ctx)
+	b.cancel(context.Canceled)
+	return nil
 }

@@ -58,7 +58,7 @@ func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Pol
 	case err != nil:
 		return nil, err
 	}
-	question := cut(req.Query, MaxQuestion)
+	question := strings.ToValidUTF8(upstream.Cut(req.Query, MaxQuestion), "")
 	if strings.TrimSpace(question) == "" || p.Recall <= 0 {
 		return nil, nil
 	}
@@ -80,11 +80,6 @@ func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Pol
 		return nil, readmodel.ErrUnavailable
 	}
 	return recalled, nil
-}
-
-// cut returns what is valid UTF-8 of the first n bytes of a text.
-func cut(text string, n int) string {
-	return strings.ToValidUTF8(upstream.Cut(text, n), "")
 }
 
 // recaller is a policy's agentloop.Recaller.
