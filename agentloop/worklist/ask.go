@@ -105,8 +105,10 @@ func (l *Worklist) Holds(ctx context.Context, node, session string, ticket uint6
 
 // Wake implements agentloop.Worklist.
 func (l *Worklist) Wake(node, agentType, session string) {
-	t := tree{agentType, session}
-	l.expect(t)
+	t, now := tree{agentType, session}, time.Now()
+	l.mu.Lock()
+	l.wakened[t] = wakened{first: now, last: now} // that node may die, leave or start again: see overdue
+	l.mu.Unlock()
 	l.publishWake(node, t)
 }
 

@@ -24,15 +24,6 @@ type wakened struct {
 	again int       // how often it was
 }
 
-// expect remembers that another node was woken for a tree. It may have died, have begun to
-// leave, or have started again and not know of it: see overdue.
-func (l *Worklist) expect(t tree) {
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.wakened[t] = wakened{first: now, last: now}
-}
-
 // overdue has the trees driven for which another node was woken and which no node has taken
 // up. It returns at once; one look at a time.
 func (l *Worklist) overdue() {
@@ -59,9 +50,8 @@ func (l *Worklist) overdue() {
 // can't, it wakes one node after the other. While the list can't be read, it does neither, and
 // looks again later.
 func (l *Worklist) follow(due []tree) {
-	waits := map[tree]bool{}
-	unknown := map[tree]bool{}
-	unheld := l.unheld(append([]tree(nil), due...))
+	waits, unknown := map[tree]bool{}, map[tree]bool{}
+	unheld := l.unheld(slices.Clone(due))
 	for i, t := range unheld {
 		if l.loop.Holds(t.session, 0) {
 			continue
@@ -78,9 +68,9 @@ func (l *Worklist) follow(due []tree) {
 	now := time.Now()
 	var own []tree
 	for _, t := range due {
+		here := l.hosts(t)
 		l.mu.Lock()
 		w := l.wakened[t]
-		here := !l.leaving && slices.Contains(l.loop.AgentTypes(), t.agentType)
 		if w.last, w.again = now, w.again+1; !waits[t] && !unknown[t] || waits[t] && here || now.Sub(w.first) > takenAtLast {
 			delete(l.wakened, t)
 		} else {
