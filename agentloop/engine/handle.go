@@ -7,7 +7,6 @@ import (
 	"iter"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/request"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
@@ -21,10 +20,6 @@ type Handle struct {
 	l         *Loop
 }
 
-func handleOf(l *Loop, s Started) *Handle {
-	return &Handle{SessionID: s.SessionID, RunID: s.RunID, l: l}
-}
-
 // Handle returns a handle of the session's last run; eventlog.ErrSessionNotFound
 // if there is no session, ErrNothingToResume if it has never run.
 func (l *Loop) Handle(ctx context.Context, session string) (*Handle, error) {
@@ -36,7 +31,7 @@ func (l *Loop) Handle(ctx context.Context, session string) (*Handle, error) {
 	if run == nil {
 		return nil, agentloop.ErrNothingToResume
 	}
-	return handleOf(l, request.Begun(session, run.RunID)), nil
+	return &Handle{SessionID: session, RunID: run.RunID, l: l}, nil
 }
 
 // Result is how a run has ended, or why it waits.
@@ -306,5 +301,5 @@ func (h *Handle) Resume(ctx context.Context, req ResumeRequest) (*Handle, error)
 	if err != nil {
 		return nil, err
 	}
-	return handleOf(h.l, s), nil
+	return &Handle{SessionID: s.SessionID, RunID: s.RunID, l: h.l}, nil
 }

@@ -104,7 +104,7 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return handleOf(l, s), nil
+	return &Handle{SessionID: s.SessionID, RunID: s.RunID, l: l}, nil
 }
 
 // begin requests a run, unless found, which judges a session that exists,

@@ -18,8 +18,8 @@ func holdsFiles(s *projector.Session) bool {
 	return s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone
 }
 
-// ReasonExpired is why a sweep closes workspaces.
-const ReasonExpired = "expired"
+// reasonExpired is why a sweep closes workspaces.
+const reasonExpired = "expired"
 
 // closeWorkspaces removes the workspaces of a session that has expired, and says
 // so. What another node alone can reach that finds by the record.
@@ -44,9 +44,9 @@ func (a *Admin) closeWorkspaces(ctx context.Context, session string, now int64, 
 		}
 		for _, s := range t.Sessions() {
 			if holdsFiles(s) {
-				facts = append(facts, record.About(s.SessionID, []record.Draft{{Fact: &fact.WorkspaceClosed{
-					Reason: ReasonExpired, Base: a.requests.Clock.FactBase(s.SessionID),
-				}}})...)
+				facts = append(facts, record.Draft{Agent: s.SessionID, Fact: &fact.WorkspaceClosed{
+					Reason: reasonExpired, Base: a.requests.Clock.FactBase(s.SessionID),
+				}})
 			}
 		}
 		return facts, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/request"
+	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
@@ -176,7 +177,7 @@ func (a *Admin) expire(ctx context.Context, session string, now int64, dry bool,
 			return nil, nil
 		}
 		count = func(s *Swept) { s.Marked++ }
-		if stop := t.Turn.Stop; stop != nil && stop.Kind == fact.StopAbort {
+		if decide.Aborting(&t.Session) {
 			return nil, nil // its client did not live to see it
 		}
 		return []record.Draft{{Run: t.Turn.RunID, Fact: &fact.InterruptRequested{
@@ -190,7 +191,7 @@ func (a *Admin) expire(ctx context.Context, session string, now int64, dry bool,
 	case err != nil:
 		return err
 	}
-	if t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Kind == fact.StopAbort && !dry {
+	if decide.Aborting(&t.Session) && !dry {
 		if err := a.requests.DispatchAsked(ctx, t, ticket); err != nil {
 			return err
 		}

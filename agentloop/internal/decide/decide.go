@@ -10,7 +10,6 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -48,8 +47,8 @@ func (d Decider) session(t *projector.Tree, s *projector.Session) []Effect {
 	if turn == nil || s != &t.Session && (s.Child == nil || s.Child.Remote) { // not ours to drive
 		return nil
 	}
-	if stop := turn.Stop; stop != nil && stop.Kind == fact.StopAbort {
-		return d.abort(t, s, *stop)
+	if Aborting(s) {
+		return d.abort(t, s, *turn.Stop)
 	}
 	switch {
 	case s.Running():

@@ -23,14 +23,14 @@ type ChildStatus struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// MaxToldOutput is how much of a sub-agent's output a list of sub-agents has,
+// maxToldOutput is how much of a sub-agent's output a list of sub-agents has,
 // and the message that its turn has ended, in bytes. getChildStatus returns all.
-const MaxToldOutput = 32 << 10
+const maxToldOutput = 32 << 10
 
-// Cut shortens the output to n bytes.
-func (s ChildStatus) Cut(n int) ChildStatus {
-	if len(s.Output) > n {
-		s.Output, s.OutputCut = Encoded(shorten.Text(string(s.Output), n)), true
+// Cut shortens the output to maxToldOutput.
+func (s ChildStatus) Cut() ChildStatus {
+	if len(s.Output) > maxToldOutput {
+		s.Output, s.OutputCut = Encoded(shorten.Text(string(s.Output), maxToldOutput)), true
 	}
 	return s
 }
@@ -72,7 +72,7 @@ func childNews(t *projector.Tree, s *projector.Session) *Tell {
 		meta := Encoded(projector.ChildNotice{
 			Hidden: true, Helix: projector.ChildNoticeMark, Session: child.SessionID, Turn: child.TurnCount,
 		})
-		text := fmt.Sprintf("Your sub-agent %q has finished its turn: %s", child.Child.Name, Encoded(StatusOf(child).Cut(MaxToldOutput)))
+		text := fmt.Sprintf("Your sub-agent %q has finished its turn: %s", child.Child.Name, Encoded(StatusOf(child).Cut()))
 		return &Tell{Session: s.SessionID, Text: text, Metadata: meta}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
-	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -92,7 +91,7 @@ func (q *Queue) Order(effects []decide.Effect, busy func(key string) bool) []dec
 		q.announceCompanion(s, mine)
 		hooks := decide.CallHooks{Session: s.SessionID}
 		own := q.telling(s, busy)
-		aborting := s.Turn != nil && s.Turn.Stop != nil && s.Turn.Stop.Kind == fact.StopAbort
+		aborting := decide.Aborting(s)
 		if !busy(hooks.Key()) && (aborting || !own && !q.childTelling(s, busy)) {
 			out = append(out, mine...)
 			continue

@@ -49,11 +49,12 @@ func (a *modelAnswer) file(ctx context.Context, ev model.File) error {
 	})
 }
 
-func optional(s string) *string {
-	if s == "" {
+// optional is a field that is left out if it is zero.
+func optional[T comparable](v T) *T {
+	if v == *new(T) {
 		return nil
 	}
-	return &s
+	return &v
 }
 
 // turnParts is the answer as it is recorded.

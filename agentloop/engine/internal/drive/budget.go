@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/retrying"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -41,7 +42,7 @@ func (t *task) settleBudget(ctx context.Context, held *quota.Reservation, used f
 	if held == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retrying.AppendTimeout)
 	defer cancel()
 	if err := held.Settle(ctx, name, used); err != nil {
 		t.logger().Error("can't settle what a model call has spent: it counts as estimated", "error", err)

@@ -7,7 +7,6 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/decide"
-	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
@@ -69,22 +68,10 @@ func (c *toolCall) awaits(child string, timeout time.Duration) record.Draft {
 }
 
 func (c *toolCall) approvalResponse(call projector.Call) record.Draft {
-	chunk := &eventlog.ToolApprovalResponse{
+	return c.chunk(&eventlog.ToolApprovalResponse{
 		ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: call.Pending.ApprovalID, Approved: call.Answer.Approved,
-		IsAutomatic: onlyIf(call.Answer.Kind == fact.SubmitAbandoned), Base: c.base(),
-	}
-	if reason := call.Answer.Reason; reason != "" {
-		chunk.Reason = &reason
-	}
-	return c.chunk(chunk)
-}
-
-// onlyIf is an optional field that is there if it is true.
-func onlyIf(yes bool) *bool {
-	if !yes {
-		return nil
-	}
-	return &yes
+		Reason: optional(call.Answer.Reason), IsAutomatic: optional(call.Answer.Kind == fact.SubmitAbandoned), Base: c.base(),
+	})
 }
 
 // result is the commit point of the call.
@@ -99,10 +86,14 @@ func (c *toolCall) result(result json.RawMessage, code, message string) record.D
 	return c.fact(f)
 }
 
-// outcome returns the records of a finished call, with how long it has waited
-// for a person if it has.
+// ended returns the records of a finished call.
+func (c *toolCall) ended(result json.RawMessage, code, message string) []record.Draft {
+	return []record.Draft{c.result(result, code, message), c.end(result, code, message)}
+}
+
+// outcome is ended with how long the call has waited for a person, if it has.
 func (c *toolCall) outcome(result json.RawMessage, code, message string) []record.Draft {
-	return append([]record.Draft{c.result(result, code, message), c.end(result, code, message)}, c.waitUsage()...)
+	return append(c.ended(result, code, message), c.waitUsage()...)
 }
 
 // waitUsage records how long the call has waited for a person, if it has. It belongs to the run that
@@ -119,9 +110,9 @@ func (c *toolCall) waitUsage() []record.Draft {
 
 // end returns the chunk of the result for clients.
 func (c *toolCall) end(result json.RawMessage, code, message string) record.Draft {
-	byUs := true
-	if tool := c.r.tool(c.ToolName); c.client || tool != nil && tool.Client {
-		byUs = false
+	byUs := !c.client
+	if def := c.r.def; def != nil && def.Functions[c.ToolName] != nil {
+		byUs = byUs && !def.Functions[c.ToolName].Client
 	}
 	end := &eventlog.ToolEnd{
 		ToolCallID: c.ID, ToolName: c.ToolName, Result: result, ProviderExecuted: &byUs, Base: c.base(),
@@ -136,16 +127,6 @@ func (c *toolCall) end(result json.RawMessage, code, message string) record.Draf
 func (c *toolCall) outputError(message string) record.Draft {
 	return c.chunk(&eventlog.ToolOutputError{ToolCallID: c.ID, ToolName: c.ToolName, Error: message, Base: c.base()})
 }
-
-func (t *task) tool(name string) *plan.Tool {
-	if t.def == nil {
-		return nil
-	}
-	return t.def.Functions[name]
-}
-
-// approvalID identifies the question whether a call may be executed.
-func (t *task) approvalID(c *toolCall) string { return c.RunID + "::" + c.ID }
 
 // approved returns the records of a person's approval of a call, and of the
 // time that it waited; none if it did not wait.

@@ -15,25 +15,15 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-type (
-	spawnArgs struct {
-		Agent          string `json:"agent"`
-		Name           string `json:"name,omitempty"`
-		InitialMessage string `json:"initialMessage"`
-	}
-	sendArgs struct {
-		Name    string `json:"name"`
-		Message string `json:"message"`
-	}
-	nameArgs struct {
-		Name   string `json:"name"`
-		Reason string `json:"reason,omitempty"`
-	}
-	waitArgs struct {
-		Name      string  `json:"name"`
-		TimeoutMs float64 `json:"timeoutMs,omitempty"` // an integer, in any notation
-	}
-)
+// companionArgs are the arguments of all companion tools; each has some of them.
+type companionArgs struct {
+	Agent          string  `json:"agent"`
+	Name           string  `json:"name"`
+	InitialMessage string  `json:"initialMessage"`
+	Message        string  `json:"message"`
+	Reason         string  `json:"reason"`
+	TimeoutMs      float64 `json:"timeoutMs"` // an integer, in any notation
+}
 
 // maxWaitMs is the longest timeoutMs of waitForResult, in milliseconds: a day.
 const maxWaitMs = 86_400_000
@@ -45,55 +35,46 @@ func (t *task) companion(ctx context.Context, c *toolCall, call projector.Call) 
 	facts = append(append(c.approved(call), c.start(call)), facts...)
 	switch {
 	case problem != "":
-		facts = append(facts, c.result(nil, agentloop.CodeToolFailed, problem), c.end(nil, agentloop.CodeToolFailed, problem))
+		facts = append(facts, c.ended(nil, agentloop.CodeToolFailed, problem)...)
 	case result != nil:
-		facts = append(facts, c.result(result, "", ""), c.end(result, "", ""))
+		facts = append(facts, c.ended(result, "", "")...)
 	}
 	err := t.append(ctx, facts...)
 	if err == nil || !unrecordable(err) {
 		return err
 	}
 	problem = shorten.Error("what the tool has done can't be recorded: " + err.Error())
-	facts = append(c.approved(call), c.start(call), c.result(nil, agentloop.CodeToolFailed, problem), c.end(nil, agentloop.CodeToolFailed, problem))
-	return t.append(ctx, facts...)
+	facts = append(c.approved(call), c.start(call))
+	return t.append(ctx, append(facts, c.ended(nil, agentloop.CodeToolFailed, problem)...)...)
 }
 
 // companionRecords returns what a companion tool writes, and its result;
 // without one the call waits.
 func (t *task) companionRecords(c *toolCall, call projector.Call) (facts []record.Draft, result json.RawMessage, problem string) {
-	args := call.Arguments
+	var a companionArgs
+	_ = json.Unmarshal(call.Arguments, &a)
 	switch c.ToolName {
 	case plan.ToolSpawnAgent:
-		var a spawnArgs
-		_ = json.Unmarshal(args, &a)
 		return t.spawnPersistent(c, a)
 	case plan.ToolListChildren:
 		return nil, t.listChildren(), ""
 	case plan.ToolSendMessage:
-		var a sendArgs
-		_ = json.Unmarshal(args, &a)
 		return t.sendMessage(c, a)
 	case plan.ToolWaitForResult:
-		var a waitArgs
-		_ = json.Unmarshal(args, &a)
 		id, problem := t.childNamed(a.Name)
 		if problem == "" && !t.childInterrupted(id) { // one that is finished too: then it is known that its parent knows
 			return []record.Draft{c.awaits(id, time.Duration(min(a.TimeoutMs, maxWaitMs))*time.Millisecond)}, nil, ""
 		}
 		return nil, t.childStatus(id), problem
 	case plan.ToolTerminateChild:
-		var a nameArgs
-		_ = json.Unmarshal(args, &a)
 		return t.terminate(a)
 	default:
-		var a nameArgs
-		_ = json.Unmarshal(args, &a)
 		id, problem := t.childNamed(a.Name)
 		return nil, t.childStatus(id), problem
 	}
 }
 
-func (t *task) spawnPersistent(c *toolCall, a spawnArgs) ([]record.Draft, json.RawMessage, string) {
+func (t *task) spawnPersistent(c *toolCall, a companionArgs) ([]record.Draft, json.RawMessage, string) {
 	p, known := t.def.Persistent[a.Agent]
 	if !known {
 		return nil, nil, fmt.Sprintf("there is no agent %q to start", a.Agent)
@@ -132,7 +113,7 @@ func (t *task) taken(name string) bool {
 
 // sendMessage gives a sub-agent a further message. Its run ends where it is;
 // another one continues with the message.
-func (t *task) sendMessage(c *toolCall, a sendArgs) ([]record.Draft, json.RawMessage, string) {
+func (t *task) sendMessage(c *toolCall, a companionArgs) ([]record.Draft, json.RawMessage, string) {
 	id, problem := t.childNamed(a.Name)
 	if problem != "" {
 		return nil, nil, problem
@@ -178,7 +159,7 @@ func (t *task) sendMessage(c *toolCall, a sendArgs) ([]record.Draft, json.RawMes
 
 // terminate ends a sub-agent for good: its turn, if it has one, and its session,
 // which takes no message any more.
-func (t *task) terminate(a nameArgs) (facts []record.Draft, result json.RawMessage, problem string) {
+func (t *task) terminate(a companionArgs) (facts []record.Draft, result json.RawMessage, problem string) {
 	id, problem := t.childNamed(a.Name)
 	if problem != "" {
 		return nil, nil, problem
@@ -194,9 +175,9 @@ func (t *task) terminate(a nameArgs) (facts []record.Draft, result json.RawMessa
 		if child.Turn != nil {
 			run = child.Turn.RunID
 		}
-		facts = record.About(id, []record.Draft{{Run: run, Fact: &fact.InterruptRequested{
+		facts = []record.Draft{{Agent: id, Run: run, Fact: &fact.InterruptRequested{
 			RunID: run, Kind: fact.StopAbort, Reason: shorten.Text(a.Reason, agentloop.MaxErrorText), Terminate: true, Base: t.host.FactBase(id),
-		}}})
+		}}}
 	})
 	return facts, decide.Encoded(decide.ChildStatus{Name: a.Name, Status: decide.StatusTerminated}), ""
 }

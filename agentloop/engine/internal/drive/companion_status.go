@@ -43,7 +43,7 @@ func (t *task) childStatus(id string) (result json.RawMessage) {
 		if child := t.tree.Get(id); child != nil && child.Child != nil {
 			status := decide.StatusOf(child)
 			if result = decide.Encoded(status); len(result) > t.host.Log.Info().MaxRecordBytes-resultRoom {
-				result = decide.Encoded(status.Cut(decide.MaxToldOutput))
+				result = decide.Encoded(status.Cut())
 			}
 		}
 	})
@@ -55,7 +55,7 @@ func (t *task) listChildren() (result json.RawMessage) {
 	t.look(func(*projector.Session) {
 		for _, child := range t.tree.ChildrenOf(t.session) {
 			if t.persistent(child) {
-				list = append(list, decide.StatusOf(child).Cut(decide.MaxToldOutput))
+				list = append(list, decide.StatusOf(child).Cut())
 			}
 		}
 	})

@@ -104,19 +104,14 @@ func (t *task) pass() { t.passOnce.Do(func() { close(t.passed) }) }
 
 // beforeModel calls the hooks for a model call that is about to be made.
 func (t *task) beforeModel(ctx context.Context, e decide.CallModel) {
-	p := agentloop.BeforeLLMCallPayload{StepID: e.StepID, Step: e.Step, Attempt: 1}
 	told := false
-	t.look(func(s *projector.Session) {
-		if s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == e.StepID {
-			p.Attempt += s.Turn.Step.Attempts
-		}
-		told = len(t.hooks.Of(s)) > 0
-	})
+	t.look(func(s *projector.Session) { told = len(t.hooks.Of(s)) > 0 })
 	if !told {
 		return
 	}
-	p.Request = t.request()
-	t.tell(ctx, backlog.BeforeLLMCall(p))
+	t.tell(ctx, backlog.BeforeLLMCall(agentloop.BeforeLLMCallPayload{
+		StepID: e.StepID, Step: e.Step, Attempt: t.attempt(e.StepID), Request: t.request(),
+	}))
 	t.mu.Lock()
 	t.hooks.Begins(e.Key(), t.host.Millis())
 	t.mu.Unlock()

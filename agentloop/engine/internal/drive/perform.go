@@ -232,7 +232,7 @@ func (t *task) closeAll(ctx context.Context, e decide.Fail) (facts []record.Draf
 		default:
 			waited = append(waited, c)
 		}
-		facts = append(facts, c.result(nil, e.Code, e.Message), c.end(nil, e.Code, e.Message))
+		facts = append(facts, c.ended(nil, e.Code, e.Message)...)
 	}
 	return facts, waited, nil
 }

@@ -61,9 +61,9 @@ func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 	case decide.RouteClient: // the fact first, as below: it shows readers of the stream that a client has to act
 		return t.awaitPerson(ctx, c, c.suspended(fact.PendingClient, "", route.Tool.Timeout), c.start(e.Call))
 	case decide.RouteApproval:
-		id := t.approvalID(c)
+		id := c.RunID + "::" + c.ID
 		return t.awaitPerson(ctx, c, c.suspended(fact.PendingApproval, id, 0), c.chunk(&eventlog.ToolApprovalRequest{
-			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, IsAutomatic: onlyIf(c.judged), Base: c.base(),
+			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, IsAutomatic: optional(c.judged), Base: c.base(),
 		}))
 	default:
 		return t.runTool(ctx, c, e.Call, route.Tool)

@@ -49,8 +49,7 @@ func (t *task) awaitDeadline(ctx context.Context, e decide.AwaitDeadline) error 
 	}
 	c := t.newCall(e.StepID, e.Call)
 	if t.def.Companion[c.ToolName] != nil {
-		result := t.childStatus(e.Call.Pending.Child)
-		return t.append(ctx, c.result(result, "", ""), c.end(result, "", ""))
+		return t.append(ctx, c.ended(t.childStatus(e.Call.Pending.Child), "", "")...)
 	}
 	var run string
 	t.look(func(*projector.Session) {

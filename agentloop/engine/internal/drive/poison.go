@@ -34,21 +34,26 @@ func (r *Tree) endPoison(ctx context.Context) error {
 		if !poisoned(claim) || s.Turn == nil || decide.Aborting(s) || s.Child != nil && r.tree.Turn != nil { // the root's end is its children's
 			continue
 		}
-		facts = append(facts, record.About(s.SessionID, []record.Draft{{Run: s.Turn.RunID, Fact: &fact.InterruptRequested{
+		facts = append(facts, record.Draft{Agent: s.SessionID, Run: s.Turn.RunID, Fact: &fact.InterruptRequested{
 			RunID: s.Turn.RunID, Kind: fact.StopAbort, Code: agentloop.CodePoisoned, ByParent: s.Child != nil,
 			Reason: fmt.Sprintf("%d processes in a row have died with it", claim.Silent+claim.Fruitless),
 			Base:   r.host.FactBase(s.SessionID),
-		}}})...)
+		}})
 	}
 	r.mu.RUnlock()
 	if len(facts) == 0 {
 		return nil
 	}
+	r.host.Logger.Error("run is given up", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "code", agentloop.CodePoisoned, "silent", claim.Silent, "fruitless", claim.Fruitless)
+	return r.appendForTree(ctx, facts...)
+}
+
+// appendForTree appends facts that no task of the tree is behind.
+func (r *Tree) appendForTree(ctx context.Context, facts ...record.Draft) error {
 	entries, err := record.Entries(r.root, facts)
 	if err != nil {
 		return err
 	}
-	r.host.Logger.Error("run is given up", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "code", agentloop.CodePoisoned, "silent", claim.Silent, "fruitless", claim.Fruitless)
 	return r.w.Append(ctx, entries...)
 }
 
@@ -60,13 +65,9 @@ func (r *Tree) settleClaim(ctx context.Context, how fact.ClaimSettling) error {
 	if claim == nil || claim.Writer != r.id {
 		return nil
 	}
-	entries, err := record.Entries(r.root, []record.Draft{{Run: claim.RunID, Fact: &fact.ClaimSettled{
+	return r.appendForTree(ctx, record.Draft{Run: claim.RunID, Fact: &fact.ClaimSettled{
 		RunID: claim.RunID, Node: claim.Node, How: how, Base: r.host.FactBase(r.root),
-	}}})
-	if err != nil {
-		return err
-	}
-	return r.w.Append(ctx, entries...)
+	}})
 }
 
 // letGoTimeout bounds how long a loop that stops tries to record the release of

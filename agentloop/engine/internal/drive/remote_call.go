@@ -113,16 +113,16 @@ func (r *remoteCall) made() (made bool) {
 
 // create records that the call waits for the remote session.
 func (r *remoteCall) create(ctx context.Context) error {
-	facts := append(r.c.approved(r.call),
+	return r.append(ctx, append(r.c.approved(r.call),
 		r.c.start(r.call),
 		r.c.subAgentStart(r.AgentType, r.id),
-	)
-	facts = append(facts, record.About(r.id, []record.Draft{{Fact: &fact.SessionCreated{
-		AgentType: r.AgentType, Base: r.host.FactBase(r.id), Child: &fact.SubSession{
-			ParentSessionID: r.session, CallID: r.c.ID, Mode: fact.SubSessionEphemeral, Remote: true,
-		},
-	}}})...)
-	return r.append(ctx, append(facts, r.c.awaits(r.id, r.Timeout))...)
+		record.Draft{Agent: r.id, Fact: &fact.SessionCreated{
+			AgentType: r.AgentType, Base: r.host.FactBase(r.id), Child: &fact.SubSession{
+				ParentSessionID: r.session, CallID: r.c.ID, Mode: fact.SubSessionEphemeral, Remote: true,
+			},
+		}},
+		r.c.awaits(r.id, r.Timeout),
+	)...)
 }
 
 // recordError is a failure of our own log.
@@ -174,15 +174,9 @@ func (r *remoteCall) settle(ctx context.Context, end remote.Event) error {
 			return r.close(ctx, nil, agentloop.CodeRemoteClientTool, "the remote agent waits for a person, which is not supported")
 		case end.Status == remote.StatusInterrupted:
 			return r.close(ctx, nil, agentloop.CodeToolFailed, "the remote agent was interrupted")
-		case r.Output != nil:
-			var v any
-			err := json.Unmarshal(end.Output, &v)
-			if err == nil {
-				err = r.Output.Validate(v)
-			}
-			if err != nil {
-				return r.close(ctx, nil, agentloop.CodeToolFailed, "the remote agent's output does not fit its schema: "+err.Error())
-			}
+		}
+		if err := plan.Fits(r.Output, end.Output); err != nil {
+			return r.close(ctx, nil, agentloop.CodeToolFailed, "the remote agent's output does not fit its schema: "+err.Error())
 		}
 		if end.Output == nil {
 			end.Output = json.RawMessage("null")
@@ -208,9 +202,8 @@ func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, me
 	if eventlog.ValidateID(ended.RunID) != nil { // it is the server's
 		ended.RunID = "none"
 	}
-	first = append(first, record.About(r.id, []record.Draft{{Run: r.c.RunID, Fact: ended}})...)
-	return r.append(ctx, append(first,
-		r.c.chunk(&eventlog.SubAgentEnd{
-			SubAgentType: r.AgentType, SubSessionID: r.id, CallID: r.c.ID, Result: shown, Base: r.c.base(),
-		}), r.c.result(output, code, message), r.c.end(output, code, message))...)
+	first = append(first, record.Draft{Agent: r.id, Run: r.c.RunID, Fact: ended}, r.c.chunk(&eventlog.SubAgentEnd{
+		SubAgentType: r.AgentType, SubSessionID: r.id, CallID: r.c.ID, Result: shown, Base: r.c.base(),
+	}))
+	return r.append(ctx, append(first, r.c.ended(output, code, message)...)...)
 }

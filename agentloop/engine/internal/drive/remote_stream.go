@@ -93,9 +93,9 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 		}
 	}
 	if position > 0 {
-		facts = append(facts, record.About(r.id, []record.Draft{{Run: r.c.RunID, Fact: &fact.RemoteProgress{
+		facts = append(facts, record.Draft{Agent: r.id, Run: r.c.RunID, Fact: &fact.RemoteProgress{
 			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.Progress(), Base: r.host.FactBase(r.id),
-		}}})...)
+		}})
 		if err := r.append(ctx, facts...); err != nil {
 			return nil, recordError{err}
 		}

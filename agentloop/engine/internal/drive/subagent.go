@@ -61,7 +61,7 @@ func (t *task) dispatchFailed(ctx context.Context, c *toolCall, call projector.C
 	if call.Pending == nil || decide.Gated(call) {
 		facts = append(c.approved(call), c.start(call))
 	}
-	return t.append(ctx, append(facts, c.outputError(problem), c.result(nil, code, problem), c.end(nil, code, problem))...)
+	return t.append(ctx, append(append(facts, c.outputError(problem)), c.ended(nil, code, problem)...)...)
 }
 
 // spawn returns the records that begin a sub-agent's session and its first
@@ -104,13 +104,13 @@ func (t *task) closeChild(ctx context.Context, c *toolCall, call projector.Call)
 	if t.def.Companion[c.ToolName] != nil { // that it failed is an answer, too
 		result, code, message = t.childStatus(id), "", ""
 	}
-	err := t.append(ctx, append(facts, c.result(result, code, shorten.ErrorIf(message)), c.end(result, code, shorten.ErrorIf(message)))...)
+	err := t.append(ctx, append(facts, c.ended(result, code, shorten.ErrorIf(message))...)...)
 	if !errors.Is(err, eventlog.ErrTooLarge) {
 		return err
 	}
 	code, message = agentloop.CodeToolFailed, "the sub-agent's output is too large to be a call's result"
 	facts = t.childEnd(c, id, nil, message)
-	return t.append(ctx, append(facts, c.result(nil, code, message), c.end(nil, code, message))...)
+	return t.append(ctx, append(facts, c.ended(nil, code, message)...)...)
 }
 
 // childOutcome is what has come of a sub-agent's last turn.

@@ -204,10 +204,6 @@ func (t *task) report(err error) {
 	}
 }
 
-// appendTimeout bounds an append that the run's end has overtaken: what was
-// done is still recorded.
-const appendTimeout = 10 * time.Second
-
 // append appends facts, all or none. It outlives the task's context for a
 // while: an append that is given up has an unknown outcome.
 func (t *task) append(ctx context.Context, facts ...record.Draft) error {
@@ -228,7 +224,7 @@ func (t *task) appendIf(ctx context.Context, still func() bool, facts ...record.
 	if t.abandoned {
 		return errAbandoned
 	}
-	ctx, cancel := t.log.Patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
+	ctx, cancel := t.log.Patience(t.ctx, context.WithoutCancel(ctx))
 	defer cancel()
 	return t.w.AppendIf(ctx, still, entries...)
 }
@@ -251,7 +247,7 @@ func (t *task) write(ctx context.Context, facts ...record.Draft) error {
 	if queued, err := t.w.TryWrite(entries...); queued || err != nil { // there nearly always is room, and patience sets a timer
 		return err
 	}
-	ctx, cancel := t.log.Patience(t.ctx, ctx, appendTimeout)
+	ctx, cancel := t.log.Patience(t.ctx, ctx)
 	defer cancel()
 	return t.w.Write(ctx, entries...)
 }
@@ -259,7 +255,7 @@ func (t *task) write(ctx context.Context, facts ...record.Draft) error {
 // flush waits until all that was written is durable and folded. Like append,
 // it outlives the task's context.
 func (t *task) flush(ctx context.Context) error {
-	ctx, cancel := t.log.Patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
+	ctx, cancel := t.log.Patience(t.ctx, context.WithoutCancel(ctx))
 	defer cancel()
 	return t.w.Flush(ctx)
 }

@@ -64,7 +64,9 @@ func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err e
 	}
 	run.claimed = true
 	n.host.Metrics.Claimed(attempt > 1 && before != nil && before.Node != n.host.Node)
-	n.agree(run)
+	n.mu.Lock()
+	run.agreed = true // this node has seen the announced work: the tree leaves the list when it is idle
+	n.mu.Unlock()
 	run.underWay(n)
 	return r.Drive(ctx, fresh)
 }

@@ -94,14 +94,6 @@ func (n *Node) Offer(session string, ticket uint64, known bool) {
 	n.launch(session, run)
 }
 
-// agree has a tree leave the list when it is idle. The node that claimed it has
-// seen the announced work.
-func (n *Node) agree(run *drivenTree) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	run.agreed = true
-}
-
 // heldElsewhere reports whether another node that lives has claimed the tree. It
 // then looks at the log again.
 func (n *Node) heldElsewhere(ctx context.Context, t *projector.Tree, run *drivenTree) bool {

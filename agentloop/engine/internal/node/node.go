@@ -77,13 +77,14 @@ func (n *Node) Live(session string) bool {
 
 // Take has the session's tree driven by this node until nothing is left to
 // decide; a tree that another node which lives drives, only by force.
-func (n *Node) Take(session string, ticket uint64, force bool) {
+func (n *Node) Take(session string, force bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.take(session, ticket, force)
+	n.take(session, 0, force)
 }
 
-// TakeUp is Take for a tree to which a request has been appended.
+// TakeUp is Take for a tree to which a request has been appended. The ticket is its place on
+// the list; 0: it has none.
 func (n *Node) TakeUp(t *projector.Tree, ticket uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,13 +94,12 @@ func (n *Node) TakeUp(t *projector.Tree, ticket uint64) {
 
 // take is Take. The caller has the lock.
 func (n *Node) take(session string, ticket uint64, force bool) {
-	run := n.live[session]
-	if run != nil {
+	if run := n.live[session]; run != nil {
 		run.force = run.force || force
 		run.ask(ticket)
 		return
 	}
-	run = newDriven()
+	run := newDriven()
 	run.force = force
 	run.ask(ticket)
 	run.again = false

@@ -70,12 +70,10 @@ func (c Clock) ChunkBase(s *projector.Session) eventlog.Base {
 }
 
 func latestCheckpoint(s *projector.Session) *string {
-	cp := s.LatestCheckpoint()
-	if cp == nil {
-		return nil
+	if cp := s.LatestCheckpoint(); cp != nil {
+		return new(cp.ID)
 	}
-	id := cp.ID
-	return &id
+	return nil
 }
 
 // Resync notifies clients to which checkpoint a session has gone back, nil: there
@@ -145,7 +143,7 @@ func (c Clock) TakenBack(now, then *projector.Tree) (facts []Draft) {
 func (c Clock) AbandonAll(t *projector.Tree) []Draft {
 	var facts []Draft
 	for _, s := range t.Sessions() {
-		facts = append(facts, About(s.SessionID, c.Abandon(s))...)
+		facts = append(facts, c.Abandon(s)...)
 	}
 	return facts
 }
@@ -155,7 +153,7 @@ func (c Clock) Abandon(s *projector.Session) []Draft {
 	var facts []Draft
 	for call := range s.OpenCalls() {
 		if call.Awaited() {
-			facts = append(facts, Draft{Run: call.RunID, Fact: &fact.ResultSubmitted{
+			facts = append(facts, Draft{Agent: s.SessionID, Run: call.RunID, Fact: &fact.ResultSubmitted{
 				ToolCallID: call.ID, Kind: fact.SubmitAbandoned, Base: c.FactBase(s.SessionID),
 			}})
 		}
@@ -168,9 +166,9 @@ func (c Clock) ConfirmAll(t *projector.Tree, approved bool) []Draft {
 	var facts []Draft
 	for _, a := range t.AwaitedCalls() {
 		if a.Call.Pending.Kind == fact.PendingApproval {
-			facts = append(facts, About(a.Session.SessionID, []Draft{{Run: a.Call.RunID, Fact: &fact.ResultSubmitted{
+			facts = append(facts, Draft{Agent: a.Session.SessionID, Run: a.Call.RunID, Fact: &fact.ResultSubmitted{
 				ToolCallID: a.Call.ID, Kind: fact.SubmitApproval, Approved: approved, Base: c.FactBase(a.Session.SessionID),
-			}}})...)
+			}})
 		}
 	}
 	return facts

@@ -70,9 +70,9 @@ func (c *Core) stopOutliving(t *projector.Tree, kind fact.StopKind, reason strin
 			continue
 		}
 		run := child.Turn.RunID
-		facts = append(facts, record.About(child.SessionID, []record.Draft{{Run: run, Fact: &fact.InterruptRequested{
+		facts = append(facts, record.Draft{Agent: child.SessionID, Run: run, Fact: &fact.InterruptRequested{
 			RunID: run, Kind: kind, Reason: reason, ByParent: true, Base: c.Clock.FactBase(child.SessionID),
-		}}})...)
+		}})
 	}
 	return facts
 }
@@ -103,7 +103,7 @@ func (c *Core) takeOverUnlessHeard(session string, kind fact.StopKind) {
 			return heard || Stopped(t)
 		})
 		if err != nil && c.Node.Ctx.Err() == nil {
-			c.Node.Take(session, 0, kind == fact.StopAbort)
+			c.Node.Take(session, kind == fact.StopAbort)
 		}
 	})
 }

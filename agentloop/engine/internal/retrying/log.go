@@ -82,21 +82,25 @@ func (l Log) rest(ctx context.Context) error {
 	}
 }
 
-// Patience bounds an append: within ends after d in which the log has not
+// AppendTimeout bounds an append that its run's end has overtaken: what was
+// done is still recorded.
+const AppendTimeout = 10 * time.Second
+
+// Patience bounds an append: within ends after AppendTimeout in which the log has not
 // refused appends. If wanted ends while it does, there is nothing to wait for.
-func (l Log) Patience(wanted, within context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func (l Log) Patience(wanted, within context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(within)
 	var mu sync.Mutex // until timer is set
 	var timer *time.Timer
 	mu.Lock()
-	timer = time.AfterFunc(d, func() {
+	timer = time.AfterFunc(AppendTimeout, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if ctx.Err() != nil { // over
 			return
 		}
 		if l.refuses() && wanted.Err() == nil {
-			timer.Reset(d)
+			timer.Reset(AppendTimeout)
 			return
 		}
 		cancel(context.DeadlineExceeded)
