@@ -172,6 +172,7 @@ func TestAProviderSaysWhenACallMayBeRepeated(t *testing.T) {
 		_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
 		require.NoError(t, err)
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, []time.Duration{0, time.Minute, time.Minute + 4*time.Second, time.Minute + 12*time.Second}, calls,
 			"the pause doubles, and is longer if the provider asks for it")
 	})
