@@ -117,7 +117,7 @@ pictures: ## make the pictures of the documentation again; with DEBUGGER_STATES=
 
 .PHONY: kill
 kill: ## kill a server KILLS times; no record may be lost
-	HELIX_KILLS=$(KILLS) go test -count=1 -run TestKill -timeout 20m ./integration
+	HELIX_FULL=1 HELIX_KILLS=$(KILLS) go test -count=1 -run TestKill -timeout 20m ./integration
 
 .PHONY: simulate
 simulate: ## interleave what may happen to a session's bytes, in SEEDS orders

@@ -170,7 +170,7 @@ func TestClusterOutlivesAServer(t *testing.T) {
 // TestRemoveServer: a server that runs stays, a name that the cluster does not have is no
 // success, and a server that is gone is removed.
 func TestRemoveServer(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	nodes := clusterOf(t, 3)
 	for i := range nodes {
@@ -202,7 +202,7 @@ func TestRemoveServer(t *testing.T) {
 // TestRemoveServerThatAnotherOneReaches: a server that does not answer this one may run, as
 // long as another one has a route to it.
 func TestRemoveServerThatAnotherOneReaches(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	nodes := clusterOf(t, 3)
 	for i := range nodes {
@@ -245,6 +245,7 @@ func TestRemoveServerThatAnotherOneReaches(t *testing.T) {
 }
 
 func TestWholeClusterComesBack(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	nodes := clusterOf(t, 3)
 	servers := startAll(t, nodes...)
@@ -282,7 +283,7 @@ func TestWholeClusterComesBack(t *testing.T) {
 }
 
 func TestAServerAloneSaysWhatItWaitsFor(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	var logs testkit.Log
 	o := clusterOf(t, 3)[0]
@@ -301,6 +302,7 @@ func TestAServerAloneSaysWhatItWaitsFor(t *testing.T) {
 }
 
 func TestRoutesNeedThePassword(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	nodes := clusterOf(t, 3)
 	startAll(t, nodes[:2]...)
@@ -322,6 +324,7 @@ func TestRoutesNeedThePassword(t *testing.T) {
 }
 
 func TestRoutesWithTLS(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	good, foreign := certificates(t, filepath.Join(dir, "good")), certificates(t, filepath.Join(dir, "foreign"))

@@ -29,7 +29,7 @@ func failDelete(t *testing.T, dir string, s natsjs.Stream, seq uint64, block str
 // TestASecureDeleteThatAKillCutOff: the server has stored that a message is deleted, and
 // has not overwritten it. The next start does, wherever the message is.
 func TestASecureDeleteThatAKillCutOff(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	for _, compression := range []natsjs.StoreCompression{natsjs.NoCompression, natsjs.S2Compression} {
 		for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestASecureDeleteThatAKillCutOff(t *testing.T) {
 // TestACutSecureDeleteBesideADamagedBlock: a compressed block that can't be read keeps the server from
 // starting only if it may hold the message that is to be overwritten.
 func TestACutSecureDeleteBesideADamagedBlock(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	const gone, inBlock = 4, "1.blk"
 	for name, c := range map[string]struct {

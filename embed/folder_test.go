@@ -104,7 +104,7 @@ func where(block []byte, offset int) (sequence uint64, within, size int) {
 
 // TestEveryFlippedBitIsSeen: wherever it is, also where a server doesn't look.
 func TestEveryFlippedBitIsSeen(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	dir, path := filled(t, 8, 40, natsjs.NoCompression)
 	require.Empty(t, damageOf(t, dir))
@@ -146,7 +146,7 @@ func TestEveryFlippedBitIsSeen(t *testing.T) {
 // TestASalvagedCopyHasAllButTheDamaged: one flipped bit costs one message,
 // where a server would cut off the rest of the file, or run out of memory.
 func TestASalvagedCopyHasAllButTheDamaged(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	dir, path := filled(t, 12, 40, natsjs.NoCompression)
 	all := salvaged(t, dir)
@@ -178,7 +178,7 @@ func TestASalvagedCopyHasAllButTheDamaged(t *testing.T) {
 }
 
 func TestACompressedBlockIsCheckedAndSalvaged(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	dir, path := filled(t, 120, 150<<10, natsjs.S2Compression) // two blocks
 	block, err := os.ReadFile(path)

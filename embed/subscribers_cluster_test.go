@@ -10,10 +10,12 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // A subscriber may connect to any server of a cluster.
 func TestSubscribersOfACluster(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	m, keys := minter(t)
 	nodes := clusterOf(t, 3)

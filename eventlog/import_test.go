@@ -223,6 +223,7 @@ func TestImportTranslatesMarkers(t *testing.T) {
 // An import that broke anywhere is made again and continues; what it wrote are
 // whole batches.
 func TestImportGoesOnAfterABreak(t *testing.T) {
+	t.Parallel()
 	from := newBusy(t, 0)
 	oddSession(t, from)
 	for i := range 40 {
@@ -434,6 +435,7 @@ func TestImportKeepsKeyedAppendsTogether(t *testing.T) {
 // Neither many records nor large ones are held at once.
 func TestImportBatchesAreBounded(t *testing.T) {
 	testkit.Sequential(t)
+	t.Parallel()
 	large := logtest.Text("s", strings.Repeat("x", 3<<20))
 	var records []eventlog.Record
 	for i := range 2500 {

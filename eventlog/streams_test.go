@@ -113,6 +113,7 @@ func TestAChildsEndIsNotTheStreams(t *testing.T) {
 
 // TestAWriterThatIsCrowdedOutEndsWithItsContext and has written nothing.
 func TestAWriterThatIsCrowdedOutEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	log := &crowdedLog{Log: memory.New()}
 	put(t, log.Log, word(t, "a"))
 	w, err := eventlog.NewStreams(log).CreateWriter("s", "s", "a")

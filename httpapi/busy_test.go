@@ -120,6 +120,7 @@ func TestABodyIsRefusedWhileItArrives(t *testing.T) {
 // A client that reads slowly can't make the server hold any number of large
 // answers for it. One at a time passes, however large it is.
 func TestLargeAnswersUnderWayAreBounded(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, withUsers)

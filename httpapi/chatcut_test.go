@@ -135,6 +135,7 @@ func readParts(t *testing.T, c *uitest.Client, frames []part) {
 // gets exactly the frames that it lacks, in either dialect, and has the message
 // of the uncut stream, which is the one that the history shows.
 func TestAChatCutAnywhereContinues(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	a := newChat(t, talkers())

@@ -61,6 +61,7 @@ func exactly(t *testing.T, raw []byte) (v any) {
 // TestDiff patches the state of each sequence into that of each other one, of
 // a tree with sub-agents, a rollback and odd custom states.
 func TestDiff(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), waitingAgents())

@@ -28,6 +28,7 @@ import (
 // TestOpenAPITraffic: what the server takes and answers is what the document
 // says; and of what the document says, nothing is left that was not seen.
 func TestOpenAPITraffic(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	c := newChecker(t)

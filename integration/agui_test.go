@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,6 +28,7 @@ func TestAGUI(t *testing.T) {
 // died, after any event that the client has; a new page begins on a third one; and the same
 // request again streams the same run there.
 func TestAGUIOnAnotherNode(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	nodes := newNodes(t)
 	for i, n := range nodes {

@@ -24,6 +24,7 @@ import (
 // another folder: with every sequence, a run that was under way, one that waits
 // for an approval, a fork, large payloads and a history that begins later.
 func TestBackupAndRestore(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	w := newBackupWorld(t)
 	dir, restored := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "restored")
@@ -129,7 +130,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 // TestBackupThatBreaksOff: what a backup has left that was killed passes for none.
 func TestBackupThatBreaksOff(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	d := newDaemon(t, "dev", "--data-dir", filepath.Join(t.TempDir(), "data"), "--durability", "interval=100ms")
 	d.start()

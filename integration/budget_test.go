@@ -123,6 +123,7 @@ func TestKillBetweenReservationAndSettlement(t *testing.T) {
 // Runs of one tenant at two nodes spend one call more than its budget at most, then
 // both nodes refuse further ones. A run that was stopped says why.
 func TestABudgetOfTwoNodes(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	b := newBudgets(t, 400, func([]byte) modeltest.Stream { return turn("", "Here I am. ") })
 	var sessions []string

@@ -19,6 +19,7 @@ import (
 // their own, which they compact when they like, and nobody here sees their files. The
 // answer says so.
 func TestErasureFromOutsideReplicasIsPending(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	const secret = "a-secret-nobody-may-find"
 	c := newCluster(t)

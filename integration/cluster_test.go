@@ -159,6 +159,7 @@ func openLog(t *testing.T, nc *nats.Conn, o *jetstream.Options) eventlog.Log {
 
 // What the daemon says of an outside deployment at its start and in /readyz.
 func TestDaemonOnAnOutsideDeployment(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	const (
 		warning = `level=WARN msg="durability is unknown: acknowledged appends survive a killed client; nothing more is known"`

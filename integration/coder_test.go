@@ -42,7 +42,7 @@ func (d *daemon) last(session string, n int) []string {
 // A node is killed while its agent builds a house of files. Another node continues
 // with them, the house is forked, and each fork becomes another one.
 func TestAHouseOfFiles(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	var once sync.Once

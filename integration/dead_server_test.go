@@ -7,11 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/integration/deployment"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // A server that was killed before the log's leader was elected is missing, too: the
 // leader has never heard of it.
 func TestAServerThatDiedBeforeTheElectionIsMissing(t *testing.T) {
+	testkit.Long(t)
 	if testing.Short() {
 		t.Skip("a cluster takes its time")
 	}

@@ -35,7 +35,7 @@ func helixd(t *testing.T, args ...string) string {
 
 // TestDevTwice does what the README's tour does, two times on the same data.
 func TestDevTwice(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	nats := freeAddress(t)
 	d := newDaemon(t, "dev", "--data-dir", filepath.Join(t.TempDir(), "data"), "--nats-listen", nats)
@@ -102,7 +102,7 @@ func TestStopEndsStreams(t *testing.T) {
 
 // TestServeRefuses: what can't work does not start.
 func TestServeRefuses(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	path, err := binary()
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestServeRefuses(t *testing.T) {
 // TestServeOpensNATS: what may start without being refused, and which of it
 // is worth a warning.
 func TestServeOpensNATS(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	const warning = "level=WARN msg=\"nats.listen: every user of this machine can read live streams"
 	w := newWorld(t)

@@ -199,7 +199,7 @@ func TestANodeWithLittleRoomIsReadOnly(t *testing.T) {
 // When there is room it restarts, in the process: nothing that was
 // acknowledged is missing, and the run that waited continues where it was.
 func TestANodeOutlivesAFullDisk(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	dir, tool := smallFolder(t), newHeldTool(t)
 	d := smallDaemon(t, dir, tool)

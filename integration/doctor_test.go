@@ -88,7 +88,7 @@ func (d diagnosis) requireSays(t *testing.T, id string, status doctor.Health, ad
 
 // A deployment as it should be gets no remark, and keeps every byte.
 func TestDoctorOnAHealthyFolder(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	w := newWorld(t)
 	dir := filepath.Join(t.TempDir(), "data")
 
@@ -212,6 +212,7 @@ func TestDoctorThatCanNotLook(t *testing.T) {
 }
 
 func TestDoctorOnOneOutsideServer(t *testing.T) {
+	testkit.Long(t)
 	url := newServer(t, "outside", nil).ClientURL()
 	nc := connect(t, url)
 	js := streams(t, nc)
@@ -361,6 +362,7 @@ func newCertificate(t *testing.T, certFile, keyFile string, lives time.Duration)
 }
 
 func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nc := connect(t, c.url())

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/integration/docs"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // durableKills is how often the daemon is killed while a producer writes.
@@ -92,6 +93,7 @@ func runDurableGuide(t *testing.T) {
 // A producer and a reader change from node to node, also when one is killed: nothing is lost or
 // repeated.
 func TestDurableStreamsOnNodes(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nodes := newNodes(t)
 	for _, n := range nodes {
@@ -150,6 +152,7 @@ func TestDurableStreamsOnNodes(t *testing.T) {
 // A backup has streams, and elsewhere they are as they were: their bytes, offsets, producers and
 // forks. Erased ones are in it no more, and no byte of them is in the data folder.
 func TestDurableStreamsMove(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	dir := t.TempDir()
 	config, data, restored := filepath.Join(dir, "helix.yaml"), filepath.Join(dir, "data"), filepath.Join(dir, "restored")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/integration/deployment"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // clusterPatience is how long a cluster may take on a busy machine; a leader's
@@ -164,6 +165,7 @@ func (n *node) snapshot(id string) (answer string, sequence float64) {
 // Three daemons form a cluster out of three small files: the ones that the
 // README shows. A session is everywhere, and outlives any of them.
 func TestThreeNodesFromThreeFiles(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	const hello = "Hello from a cluster of three."
 	nodes := newNodes(t)

@@ -103,7 +103,7 @@ func gone(t *testing.T, dirs ...string) {
 // An erasure that has begun continues: its caller has left at once, or the daemon is
 // killed in the middle of it. The erasures begin while those before them continue.
 func TestAnErasureGoesOnByItself(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	w := newWorld(t)
 	data := filepath.Join(t.TempDir(), "data")
@@ -140,6 +140,7 @@ func TestAnErasureGoesOnByItself(t *testing.T) {
 // Three nodes: `helixd erase` waits until each has searched its own files. If the node
 // that erases dies, another ends it, and the dead one does its part when it is back.
 func TestErasureOnThreeNodes(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nodes := newNodes(t)
 	for _, n := range nodes {

@@ -106,7 +106,7 @@ func (p *prisoner) untouched(t *testing.T) {
 // there. Each try is refused or ended, with an error that says why; nothing
 // outside is read or written; and the daemon continues.
 func TestEscapes(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	p := imprison(t)
 	t.Run("by paths", p.byPaths)

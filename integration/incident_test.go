@@ -109,7 +109,7 @@ func sessionState(d *daemon, session string) map[string]any {
 // What `helixd dev` shows as demo-incident is what two nodes do today. With
 // -record-incident it is recorded.
 func TestTheDemoIncidentIsReal(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	records, played, inTime := incident(t)
 	for began := time.Now(); !inTime; records, played, inTime = incident(t) {
@@ -141,7 +141,7 @@ func TestTheDemoIncidentIsReal(t *testing.T) {
 // The demo session is imported once: its owner may erase it, and has none beside
 // their own agents.
 func TestDevImportsTheDemoIncidentOnce(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	d := newDaemon(t, "dev", "--data-dir", filepath.Join(dir, "data"), "--nats-listen", freeAddress(t))

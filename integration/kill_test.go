@@ -22,7 +22,7 @@ import (
 )
 
 // kills is how often TestKill kills, unless HELIX_KILLS says otherwise.
-const kills = 10
+const kills = 5
 
 // TestKill kills the daemon (SIGKILL) at random moments of runs with
 // reasoning, text and tool calls, starts it again and resumes: every run ends

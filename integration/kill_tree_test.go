@@ -26,7 +26,7 @@ const treeKills = 5
 // parallel tools, approvals, client tools and sub-agents, starts it again and
 // continues: every session ends like one that was left alone.
 func TestKillTree(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	n := treeKills
 	if s := os.Getenv("HELIX_KILLS"); s != "" {

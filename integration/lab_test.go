@@ -59,7 +59,7 @@ func lab(t *testing.T, kill time.Duration, args ...string) (code int, out string
 // TestLab records sessions of a daemon, redacted, tries a changed configuration on them, and kills
 // the lab (SIGKILL) again and again: the report is that of a lab that was left alone.
 func TestLab(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string) string {

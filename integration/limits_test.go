@@ -121,7 +121,7 @@ func TestANodeWithoutFiles(t *testing.T) {
 // With a soft limit that is far too low (GOMEMLIMIT) a daemon collects its garbage more
 // often and serves all the same.
 func TestLittleMemoryIsSlowOnly(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	l := &limited{daemon: newDaemon(t, "serve", "--data-dir", t.TempDir(), "--allow-unauthenticated"), http: client}
 	l.env = []string{"GOMEMLIMIT=24MiB"}
@@ -224,7 +224,7 @@ func (s *slowDisk) round(ctx context.Context, r *sharedSync) {
 // On a slow disk tokens that come meanwhile share a record, and writers share a sync: the
 // delay of an append grows, what is written in a second hardly falls, and nothing is lost.
 func TestASlowDisk(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	srv, nc := embedtest.Start(t, embed.Options{GroupSync: true})
 	disk := &slowDisk{Server: srv, each: 150 * time.Millisecond}

@@ -36,7 +36,7 @@ func costly(t *testing.T) (url string) {
 // TestListings: what runs have done is listed, summed, priced and found, by
 // each token within its sessions, by commands and over HTTP.
 func TestListings(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "helix.yaml")

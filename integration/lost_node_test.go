@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,6 +27,7 @@ func (n *node) doctorSays(want string) (out string) {
 // A dead node of an embedded cluster is found by /readyz and helixd doctor while
 // the others serve; without a quorum the advice is to start the others.
 func TestALostNodeIsNoticed(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nodes := newNodes(t)
 	for _, n := range nodes {

@@ -32,7 +32,7 @@ func fingerprint(text string) []float32 {
 // file of the daemon holds a text or a vector of one, and after that of the
 // conversations nothing of what was said there.
 func TestAUserIsErasedDownToTheFiles(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	e := newEmbedder(t, fingerprint)
 	file := rememberers(t, `

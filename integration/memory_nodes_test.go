@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -90,6 +91,7 @@ const (
 // in its own conversation; nobody else's agents do; and it outlives the
 // nodes.
 func TestAgentsRememberAUserOnAllNodes(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	file := rememberers(t, `
 nats: {url: "`+newServer(t, "outside", nil).ClientURL()+`", partitions: 1}

@@ -89,7 +89,7 @@ func meaning(text string) []float32 {
 // words, also after a crash; once the embedder works again, all memories have their
 // vectors, and each was computed once.
 func TestAnEmbeddingOutageLosesNothing(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	e := newEmbedder(t, meaning)
 	file := rememberers(t, `

@@ -96,7 +96,7 @@ const healthyRuns = 20
 // The death of the server that leads the list of runs, or the log, disturbs no
 // run that is healthy: nobody takes one over.
 func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	runs := healthyRuns
 	if s := os.Getenv("HELIX_HEALTHY"); s != "" {
 		var err error
@@ -164,6 +164,7 @@ func takenOver(t *testing.T, stream string, runs int) map[string][]string {
 // another node where one is not there or not ready, every run comes to its end, and
 // no word of one is truncated.
 func TestARollingRestartLosesNothing(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
@@ -250,6 +251,7 @@ func startSomewhere(t *testing.T, nodes []*daemon, first int, session string) (r
 
 // A client whose write was acknowledged reads it, at any node.
 func TestReadYourWritesAtAnyNode(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
@@ -269,6 +271,7 @@ func TestReadYourWritesAtAnyNode(t *testing.T) {
 // A node is killed in mid-sentence; its runs continue at the others by themselves,
 // and a client that follows at another node sees every surviving record once.
 func TestAKilledNodesRunsGoOn(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
@@ -298,6 +301,7 @@ func TestAKilledNodesRunsGoOn(t *testing.T) {
 
 // Each request goes to another node than the one before.
 func TestAChatOverAllNodes(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nodes := outsideNodes(t, newCluster(t).url(), 3)
 	say := func(n *daemon, agent, text string) *http.Response {

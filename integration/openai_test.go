@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,6 +31,7 @@ func TestOpenAI(t *testing.T) {
 // continued there when that node dies in the middle of it, and can be read on a third node from any
 // event on.
 func TestResponsesOnAnotherNode(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	nodes := newNodes(t)
 	for i, n := range nodes {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 )
@@ -16,6 +17,7 @@ import (
 // credentials of the least rights, and TLS to clients and between the servers: a
 // session of one node is read at another, and outlives its node and a server.
 func TestThreeNodesOnAnOutsideClusterWithCredentialsAndTLS(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	if testing.Short() {
 		t.Skip("a cluster takes its time")

@@ -41,7 +41,7 @@ func (d *daemon) overview(sessions int) map[string]any {
 // Kills, a damaged file, one that is removed while the daemon runs: what is
 // said about all sessions is what the log says.
 func TestReadModelsSurvive(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	const sessions = 20
 	dir := t.TempDir()

@@ -155,7 +155,7 @@ func embeddedAudience(t *testing.T, o embed.Options) *audience {
 }
 
 func TestSubscribersOfTheEmbeddedServer(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	a := embeddedAudience(t, embed.Options{})
 	a.each(t, func(t *testing.T, url string) {
@@ -170,7 +170,7 @@ func TestSubscribersOfTheEmbeddedServer(t *testing.T) {
 
 // Nor is it otherwise where others may read the logs.
 func TestSubscribersBesideReaders(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	a := embeddedAudience(t, embed.Options{AllowRead: true})
 	a.each(t, func(t *testing.T, url string) {

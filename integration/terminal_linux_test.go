@@ -113,7 +113,7 @@ func plainText(s string) string { return regexp.MustCompile(`\x1b\[[0-9;]*m`).Re
 // TestTerminal: who sits at one sees colours, and is asked before something is
 // lost.
 func TestTerminal(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	d, waited, _ := travelled(t)
 	at := fmt.Sprint(waited)

@@ -100,7 +100,7 @@ func TestRecordsAreFollowed(t *testing.T) {
 // TestTimeTravel: a session is looked at, forked, gone on with in another way,
 // compared and taken back, by commands.
 func TestTimeTravel(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	d, waited, sources := travelled(t)
 	at := fmt.Sprint(waited)

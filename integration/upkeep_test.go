@@ -12,11 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // Of two nodes one sweeps, on schedule: a session that waits for a person for
 // longer than it may has failed. When that node has gone, the other one does.
 func TestOneNodeOfAllSweeps(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", User: "u", Password: "p", SyncInterval: time.Second})
 	require.NoError(t, err)

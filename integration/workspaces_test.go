@@ -91,7 +91,7 @@ func (d *daemon) appended(session, typ string, n int) {
 // A coder's files are there after kill -9 at any step; a fork of a checkpoint
 // has the files of then; and an erasure leaves nothing of them on the disk.
 func TestACodersFiles(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	for _, kind := range []string{"local", "objects"} {
 		t.Run(kind, func(t *testing.T) {

@@ -222,7 +222,9 @@ func TestALongSessionsStatesAreNear(t *testing.T) {
 // TestLostPagesCostTimeOnly: whatever saved data is lost, states are correct, and the
 // next fold saves it again.
 func TestLostPagesCostTimeOnly(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
+	t.Parallel()
 	d := onDisk(t)
 	appendAll(t, d.log, "s", 0, logtest.LongSession("s", 2_500))
 	look := func() string {

@@ -21,7 +21,10 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(4)
+	goleak.VerifyTestMain(testkit.InMemory(m))
+}
 
 // aRun returns the records of a finished run with reasoning, text, a tool and
 // state.

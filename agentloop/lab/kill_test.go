@@ -53,6 +53,7 @@ func TestTheKilledLab(t *testing.T) {
 // A process that is killed again and again, each time after it has done a little more, ends with the
 // report of one that was not.
 func TestAProcessThatIsKilled(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "cohort"))
@@ -65,7 +66,7 @@ func TestAProcessThatIsKilled(t *testing.T) {
 	require.NotEmpty(t, want.Unjudged)
 
 	kills, more := 0, int64(9)
-	if os.Getenv("HELIX_FULL") != "" {
+	if testkit.InFull() {
 		more = 2
 	}
 	for size := int64(1); killAt(t, dir, size); size += more {

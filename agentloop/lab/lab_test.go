@@ -36,6 +36,7 @@ func run(t *testing.T, o lab.Options) *result.Report {
 
 // Agents that did not change do not differ, whether the records are compared with or the agents.
 func TestUnchangedAgentsDoNotDiffer(t *testing.T) {
+	t.Parallel()
 	c := recordAll(t, 15)
 	lived := &world{}
 	for n := range rounds(t, 4) {
@@ -53,6 +54,7 @@ func TestUnchangedAgentsDoNotDiffer(t *testing.T) {
 
 // A lab that dies at any point and is started again gives the same report.
 func TestALabThatDiesContinues(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	c := recordAll(t, 20)
 	candidate := tried(&world{})
@@ -118,6 +120,7 @@ func folded(t *testing.T, log eventlog.Log, id string) *projector.Tree {
 // A lab is a session of the log, and so are the lanes that differ: as they were driven, with their
 // sub-agents.
 func TestALabIsInTheLog(t *testing.T) {
+	t.Parallel()
 	c := recordAll(t, 20)
 	candidate, script := changedAgents(&world{})
 	candidate[4].MaxSteps = 2 // the looper's
@@ -210,6 +213,7 @@ func text(t *testing.T, r *result.Report) string {
 // allowed.
 func TestChangedRequests(t *testing.T) {
 	testkit.OneGoroutine(t)
+	t.Parallel()
 	c := recordAll(t, 5)
 	lived := &world{}
 	for part, change := range map[string]func(a *lab.Agent){

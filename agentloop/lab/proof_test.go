@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/lab"
 	"github.com/helixd/helixd/agentloop/lab/result"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // planted are the regressions of the candidate: ten kinds, three sessions of each.
@@ -103,6 +104,7 @@ func changedAgents(w *world) ([]lab.Agent, []lab.Rule) {
 // Of 500 recorded sessions, the lab finds the 30 with a planted regression and no others, asks
 // nothing outside, and takes less than a minute. Without HELIX_FULL there are fewer of the others.
 func TestPlantedRegressionsAreFound(t *testing.T) {
+	testkit.Long(t)
 	if testing.Short() {
 		t.Skip("500 sessions")
 	}
@@ -113,7 +115,7 @@ func TestPlantedRegressionsAreFound(t *testing.T) {
 		}
 	}
 	require.Len(t, isPlanted, 30)
-	whole := os.Getenv("HELIX_FULL") != ""
+	whole := testkit.InFull()
 	c := recordThose(t, 500, func(n int) bool { return whole || isPlanted[n] || n%7 == 0 })
 	lived := &world{}
 	candidate, script := changedAgents(lived)

@@ -75,7 +75,7 @@ func TestARunOfADeadNodeGoesOnAfterARestart(t *testing.T) {
 // Of many runs each is taken up once, and those of healthy nodes are left
 // alone.
 func TestADeadNodesRunsAreShared(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	s := newSite(t)
 	a, b := s.node("a", twoSteps(true)), s.node("b", twoSteps(true))
@@ -108,7 +108,7 @@ func TestADeadNodesRunsAreShared(t *testing.T) {
 // A request that was appended by a node that died before it drove it, and one
 // that was put on the list and never appended.
 func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	s := newSite(t)
 	b := s.node("b", twoSteps(false))

@@ -78,6 +78,7 @@ func recordsOf(t *testing.T, log eventlog.Log, session string, from, to uint64) 
 }
 
 func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel() // most of it is waiting
 	log := open(t, time.Second).(*jetstream.Log)

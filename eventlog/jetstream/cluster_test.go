@@ -84,6 +84,7 @@ func openAllIn(t testing.TB, ctx context.Context, nodes [3]embed.Options, option
 
 // The durability is that of the streams as they are, not as they were when the log was opened.
 func TestDurabilityFollowsTheReplicas(t *testing.T) {
+	testkit.Long(t)
 	if testing.Short() {
 		t.Skip("a cluster takes its time")
 	}
@@ -138,6 +139,7 @@ func TestNoReplicaIsMissingUnderLoad(t *testing.T) {
 // others yet: each creates them, and none fails. Nor does one fail when all restart and
 // no stream has a leader.
 func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nodes := threeNodes(t)
 	all := openAll(t, nodes, jetstream.Options{Partitions: 2, Replicas: 3})

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // contend lets two nodes append to one session at the same time, n times each, and calls
@@ -55,6 +56,7 @@ func contend(t testing.TB, all [3]opened, n int, lost func(expected uint64, err 
 // If several appends compare at the same time on several replicas, the losers receive the
 // head, and know that they have stored nothing.
 func TestALostComparisonOnAClusterTellsTheHead(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	all := openAll(t, threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
 	conflicts, unknown := 0, 0
@@ -108,6 +110,7 @@ func besideABusyWriter(t testing.TB, all [3]opened, n int) (took []time.Duration
 // Commands through another node are recorded, once and in order, while a writer continues
 // without a pause, and the writer loses nothing.
 func TestCommandsPassABusyWriterOfACluster(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	all := openAll(t, threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
 	const n = 20

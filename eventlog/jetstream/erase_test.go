@@ -26,6 +26,7 @@ func filesHolding(t *testing.T, dir, text string) []string {
 }
 
 func TestErasureLeavesNoByteInAnyFile(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	const secret, kept = "a-secret-nobody-may-find", "what-others-wrote"

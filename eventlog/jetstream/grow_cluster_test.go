@@ -13,11 +13,13 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestALogWithReplicasGrowsWhileItIsUsed: three nodes create sessions meanwhile, and all
 // of them find every one.
 func TestALogWithReplicasGrowsWhileItIsUsed(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nodes := openAllIn(t, link.WithTuning(t.Context(), link.Tuning{Announced: 6 * time.Second}), threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
 	var mu sync.Mutex

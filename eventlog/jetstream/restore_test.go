@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // copies yields n records of a session, every second sequence.
@@ -31,6 +32,7 @@ func copies(session string, n int) func(func(eventlog.Copied, error) bool) {
 
 // TestRestoreOnThreeServers: restored streams are replicated like others.
 func TestRestoreOnThreeServers(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	nodes := threeNodes(t)
 	var all [3]opened

@@ -57,6 +57,7 @@ var fields = map[string]func(r blockRecord) int{
 // message, or truncates the file, and reports little. The rest of the store shows the
 // damage.
 func TestAFlippedBitIsFoundAfterARestart(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	s := newDiskLog(t)

@@ -21,6 +21,7 @@ import (
 )
 
 func TestAHealthyStoreHasNoProblems(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	s := newDiskLog(t)
@@ -40,7 +41,7 @@ func TestAHealthyStoreHasNoProblems(t *testing.T) {
 // TestSharedBatchesAreHealthy: a session's last record is next to others' in the middle
 // of a batch, and any of those is erased.
 func TestSharedBatchesAreHealthy(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	s := newDiskLog(t)
 	s.stop()
@@ -70,7 +71,7 @@ func TestSharedBatchesAreHealthy(t *testing.T) {
 
 // TestVerifyBesideWriters: changes during the verification are no problem.
 func TestVerifyBesideWriters(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	s := newDiskLog(t)
 	s.append("s", "first")
@@ -147,6 +148,7 @@ const text = `{"type":"text_delta","delta":"x","agentId":"s","agentType":"a","ti
 // TestPlantedDamageIsFound plants one kind of damage in session s, between two others,
 // and checks every finding.
 func TestPlantedDamageIsFound(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	const (

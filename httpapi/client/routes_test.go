@@ -54,7 +54,7 @@ var aliases = map[string]string{
 
 // Every route has a method that reaches it.
 func TestRoutes(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	uses := map[string]use{}
 	for _, some := range []map[string]use{usesRuns, usesSessions, usesListings, usesMemories, usesChat, usesAppend} {
 		maps.Copy(uses, some)

@@ -31,7 +31,7 @@ func InMemory(m *testing.M) Tests { return Tests{m} }
 func (t Tests) Run() int {
 	flag.Parse()
 	var fs syscall.Statfs_t
-	if full() || flag.Lookup("test.bench").Value.String() != "" || os.Getenv("TMPDIR") != "" || syscall.Statfs(memoryFiles, &fs) != nil ||
+	if InFull() || flag.Lookup("test.bench").Value.String() != "" || os.Getenv("TMPDIR") != "" || syscall.Statfs(memoryFiles, &fs) != nil ||
 		int64(fs.Type) != tmpfs || fs.Flags&noExec != 0 || fs.Bavail*uint64(fs.Bsize) < memoryRoom {
 		return t.m.Run()
 	}

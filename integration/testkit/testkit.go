@@ -27,9 +27,9 @@ func AtOnce(n int) {
 	}
 }
 
-// full reports whether HELIX_FULL is set, as CI has it: then nothing is left out or cut down,
+// InFull reports whether HELIX_FULL is set, as CI has it: then nothing is left out or cut down,
 // also in a short run.
-func full() bool { return os.Getenv("HELIX_FULL") != "" }
+func InFull() bool { return os.Getenv("HELIX_FULL") != "" }
 
 // Slow leaves a test that takes more than a second out of a short run. With the race
 // detector it runs: it may have many goroutines.
@@ -44,7 +44,7 @@ func Slow(t testing.TB) {
 // run. With the race detector it would take long and show nothing.
 func Sequential(t testing.TB) {
 	t.Helper()
-	if testing.Short() && !full() {
+	if testing.Short() && !InFull() {
 		t.Skip("it takes more than a second: not in a short run, unless HELIX_FULL is set")
 	}
 }
@@ -53,8 +53,17 @@ func Sequential(t testing.TB) {
 // nothing.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
-	if Raced && testing.Short() && !full() {
+	if Raced && testing.Short() && !InFull() {
 		t.Skip("it has one goroutine: not in a short run with the race detector")
+	}
+}
+
+// Long leaves a test out that takes more than five seconds beside others, unless HELIX_FULL is
+// set or the race detector watches: go test ./... takes no longer than one can wait for.
+func Long(t testing.TB) {
+	t.Helper()
+	if !InFull() && !Raced {
+		t.Skip("it takes more than five seconds: only with HELIX_FULL, or with the race detector")
 	}
 }
 
@@ -62,7 +71,7 @@ func OneGoroutine(t testing.TB) {
 // what others show.
 func Full(t testing.TB) {
 	t.Helper()
-	if !full() {
+	if !InFull() {
 		t.Skip("only with HELIX_FULL")
 	}
 }
@@ -72,7 +81,7 @@ func Full(t testing.TB) {
 func Positions(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		at, step := rand.IntN(n), n
-		if full() {
+		if InFull() {
 			at, step = 0, 1
 		}
 		for yield(at) {
@@ -82,14 +91,10 @@ func Positions(n int) iter.Seq[int] {
 }
 
 // Times is how often a test repeats what it does with random input: n times if HELIX_FULL
-// is set, a fifth of that otherwise, and a tenth in a short run.
+// is set, otherwise a tenth of that.
 func Times(n int) int {
-	switch {
-	case full():
+	if InFull() {
 		return n
-	case testing.Short():
-		return max(1, n/10)
-	default:
-		return max(1, n/5)
 	}
+	return max(1, n/10)
 }

@@ -24,6 +24,7 @@ func allocated(f func()) int64 {
 
 // A patch that copies a large part of a document counts it.
 func TestWorkCoversWhatAPatchCopies(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	huge := strings.Repeat("k", 4<<20)
 	large := strings.Repeat("v", 1<<20)

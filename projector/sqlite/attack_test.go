@@ -128,6 +128,7 @@ func TestAFileIsDamagedWhileTheNodeRuns(t *testing.T) {
 
 // An erased session leaves no byte in any file, even if there are readers meanwhile.
 func TestErasureRemovesTheBytes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const secret = "unmistakable"
 	sessions, messages := 20, 20
@@ -196,6 +197,7 @@ func (b *broken) Head(ctx context.Context, session string) (*projector.Tree, err
 
 // A session that can't be folded is listed, and does not block others.
 func TestPoisonIsParked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := &broken{States: w.states}
 	w.states = b

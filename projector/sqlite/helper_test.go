@@ -19,7 +19,10 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(4)
+	goleak.VerifyTestMain(testkit.InMemory(m))
+}
 
 // patience is how long a query may wait in tests: long enough on any machine.
 const patience = 2 * time.Minute

@@ -21,9 +21,10 @@ import (
 // Whatever happens to sessions, and however often the models are stopped, built again or
 // short of memory, the rows are those of the folds.
 func TestRowsAreThoseOfTheFolds(t *testing.T) {
+	t.Parallel()
 	rnd := testkit.Random(t)
 	rounds, steps := 6, 60
-	if testkit.Raced || testing.Short() {
+	if !testkit.InFull() {
 		rounds, steps = 2, 20
 	}
 	for range rounds {

@@ -29,7 +29,7 @@ func TestMemoriesAgreeWithTheLog(t *testing.T) {
 	t.Parallel()
 	rnd := testkit.Random(t)
 	steps := 400
-	if testkit.Raced || testing.Short() {
+	if !testkit.InFull() {
 		steps = 100
 	}
 	w := newWorld(t)

@@ -170,7 +170,7 @@ func TestARareWordAndAFrequentOne(t *testing.T) {
 func TestWhatIsNotWanted(t *testing.T) {
 	t.Parallel()
 	n := 18 * roughLeast
-	if testkit.Raced || testing.Short() {
+	if !testkit.InFull() {
 		n = 4 * roughLeast
 	}
 	w, s, vectors := large(t, n)

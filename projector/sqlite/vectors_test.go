@@ -86,7 +86,7 @@ func exact(vectors [][]float32, q []float32, most int) []int {
 func TestTheBestAreFound(t *testing.T) {
 	t.Parallel()
 	memories, questions := 2_000, 20
-	if testkit.Raced || testing.Short() {
+	if !testkit.InFull() {
 		memories, questions = 500, 10
 	}
 	for _, dimensions := range []int{3, 64, 256, 1536} {

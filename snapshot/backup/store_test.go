@@ -27,7 +27,10 @@ import (
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.InMemory(m)) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(4)
+	goleak.VerifyTestMain(testkit.InMemory(m))
+}
 
 // store is a log with saved folds on its own server.
 type store struct {

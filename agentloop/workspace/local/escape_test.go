@@ -100,6 +100,7 @@ func TestLinksWithinAreFollowed(t *testing.T) {
 // A link and a folder change places as fast as they can while files are used
 // through them.
 func TestLinksThatAreExchangedDoNotLeadOut(t *testing.T) {
+	t.Parallel()
 	dir, _, w := opened(t)
 	outside := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "f"), []byte("secret"), 0o666))
@@ -190,6 +191,7 @@ func TestThePrivateFolderIsNotTheAgents(t *testing.T) {
 
 func TestDeepAndManyFilesAreBounded(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	dir, _, w := opened(t)
 	own, err := os.OpenRoot(folder(t, dir))
 	require.NoError(t, err)

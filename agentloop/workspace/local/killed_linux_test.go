@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // daemonRuns is the command of a process that TestNothingOutlivesTheDaemon
@@ -23,7 +24,8 @@ const daemonRuns, daemonDir = "HELIX_TEST_RUNS", "HELIX_TEST_DIR"
 func TestMain(m *testing.M) {
 	line := os.Getenv(daemonRuns)
 	if line == "" {
-		goleak.VerifyTestMain(m)
+		testkit.AtOnce(6) // commands that wait
+		goleak.VerifyTestMain(testkit.InMemory(m))
 		return
 	}
 	p, err := local.New(os.Getenv(daemonDir), nil)

@@ -50,6 +50,7 @@ func needsIsolation(t *testing.T, p *local.Provider) {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	workspacetest.Run(t, func(t *testing.T) workspace.Provider { return open(t, local.Options{MaxBytes: 1 << 20}) })
 }
 

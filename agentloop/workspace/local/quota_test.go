@@ -53,6 +53,7 @@ func TestWhatIsLockedCounts(t *testing.T) {
 // Commands make paths that are far longer than what a file system calls too
 // long: who looks at all of them must not need the memory for that.
 func TestLongPathsAreTooMuch(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	for name, fill := range map[string]func(t *testing.T, at string){

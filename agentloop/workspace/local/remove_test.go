@@ -52,6 +52,7 @@ func dig(t *testing.T, at, inner, name string, n int) {
 // open.
 func TestDeepFoldersAreRemoved(t *testing.T) {
 	testkit.Sequential(t)
+	t.Parallel()
 	const depth, files = 1000, 256
 	for name, remove := range map[string]func(p *local.Provider, w workspace.Workspace) error{
 		"by the agent": func(_ *local.Provider, w workspace.Workspace) error { return w.FS().Remove(t.Context(), "deep") },

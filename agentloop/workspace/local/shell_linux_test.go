@@ -135,6 +135,7 @@ var daemons = map[string]string{
 
 func TestNothingOutlivesItsCommand(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	each(t, local.Options{Timeout: patient}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
 		for name, line := range daemons {
 			t.Run(name, func(t *testing.T) {
@@ -205,6 +206,7 @@ func TestOutputLimit(t *testing.T) {
 
 func TestProcessLimit(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	each(t, local.Options{Timeout: patient, MaxProcesses: 20}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
 		require.Zero(t, run(t, w, "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.3 & done; wait").ExitCode)
 		limits := strings.Split(strings.TrimSpace(run(t, w, `grep -h "^Max processes" /proc/$PPID/limits /proc/self/limits`).Stdout), "\n")
@@ -226,6 +228,7 @@ func TestProcessLimit(t *testing.T) {
 }
 
 func TestQuotaOfCommands(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	each(t, local.Options{Timeout: patient, MaxBytes: 4 << 20}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
@@ -242,6 +245,7 @@ func TestQuotaOfCommands(t *testing.T) {
 
 // A command that locks its home keeps nobody out of the workspace.
 func TestALockedHomeIsUnlocked(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	each(t, local.Options{Timeout: patient}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {

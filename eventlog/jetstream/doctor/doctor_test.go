@@ -179,7 +179,7 @@ func TestExamineVersions(t *testing.T) {
 }
 
 func TestExamineAnOldServer(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nc, err := nats.Connect(storetest.OldServer(t, "2.11.4"))
 	require.NoError(t, err)

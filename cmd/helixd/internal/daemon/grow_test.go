@@ -21,7 +21,7 @@ import (
 // TestANodeHasTheLogGrow: a node that starts with more partitions grows the log while
 // another one serves. Both continue, and each lists what the other one received since.
 func TestANodeHasTheLogGrow(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	url, _ := clitest.NATS(t)
 	node := func(partitions int) *Daemon {

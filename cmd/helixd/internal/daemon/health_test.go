@@ -20,11 +20,13 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // TestDegraded: /readyz lists a full disk and a used quota, metrics count them, and an alert about them needs no log.
 func TestDegraded(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	free, known := embed.FreeBytes(t.TempDir())
 	if !known {

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testkit.AtOnce(4)
+	testkit.AtOnce(8)
 	os.Exit(testkit.InMemory(m).Run())
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // newMCP serves an MCP tool "hello" to those who know the key.
@@ -78,6 +79,7 @@ const openWithin = 5 * time.Second
 // TestMCPServersHaveTheirOwnTime: they are opened at the same time, and the time that the log
 // may take to open is not theirs.
 func TestMCPServersHaveTheirOwnTime(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	_, url := newMCP(t)
 	target, err := neturl.Parse(url)

@@ -21,7 +21,7 @@ import (
 // TestTenantMetrics: tenants with limits by their names are shown by these, others
 // together, and callers without a tenant not at all. A reload changes which these are.
 func TestTenantMetrics(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	provider := modeltest.ServeFunc(t, func([]byte) modeltest.Stream {
 		return modeltest.Events(`{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`, "[DONE]")

@@ -90,7 +90,7 @@ func startConfigured(t *testing.T, path string) *Daemon {
 // TestMetrics: a run with a tool, one that waits for a person, and one that the
 // next process takes over.
 func TestMetrics(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"result":"fog"}`)
@@ -205,7 +205,7 @@ func TestMetricsLint(t *testing.T) {
 // TestMetricsStayFew: a thousand odd agents, methods, routes and sessions make
 // no time their own series.
 func TestMetricsStayFew(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	d := startConfigured(t, clitest.Config(t, "auth: {allowUnauthenticated: true}\n"))
 	samples := func() (n int) {

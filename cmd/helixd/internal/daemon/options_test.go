@@ -20,6 +20,7 @@ import (
 
 // TestChatOptions: what helix.yaml says of chat streams is what clients get.
 func TestChatOptions(t *testing.T) {
+	t.Parallel()
 	const agents = `
 agents:
   a: {model: {provider: scripted, script: [{reasoning: Hm., text: I am a.}]}}
@@ -54,6 +55,7 @@ chat:
 // TestResyncOnResume: a client that resumes from a sequence gets stream_resync
 // first, unless helix.yaml says that it does not.
 func TestResyncOnResume(t *testing.T) {
+	t.Parallel()
 	for _, resync := range []bool{true, false} {
 		block := make(chan struct{})
 		tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,6 +101,7 @@ func TestServerOptions(t *testing.T) {
 // TestSubmissionsFitTheSchema: a submission that does not fit the file's schema is
 // refused, by every route; the answer says why if the file asks for it.
 func TestSubmissionsFitTheSchema(t *testing.T) {
+	t.Parallel()
 	const file = `
 submitToolResultSchema: {properties: {result: {type: object, required: [lat]}}}
 verboseValidationErrors: %v
@@ -129,6 +132,7 @@ agents:
 // TestRemoteHeadersFromFiles: headers of files are read again for each attempt, and
 // requests are repeated as often as the file says.
 func TestRemoteHeadersFromFiles(t *testing.T) {
+	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("Bearer first\n"), 0o600))
 	var mu sync.Mutex
@@ -166,6 +170,7 @@ agents:
 // TestHTTPToolUsage: what an HTTP tool says that it has used is summed with the
 // session's usage.
 func TestHTTPToolUsage(t *testing.T) {
+	t.Parallel()
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"result":1,"usage":{"pages":3,"euros":0.25}}`)
 	}))

@@ -132,7 +132,7 @@ func TestALostErasureIsFound(t *testing.T) {
 // otherwise one more for each 200 of them, or three if a purge has left none of their
 // records in the log.
 func TestAChecksCost(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	for name, perMany := range map[string]uint64{"in the log": 1, "purged": 3} {
 		t.Run(name, func(t *testing.T) { aChecksCost(t, perMany) })

@@ -49,7 +49,7 @@ func markedDone(t *testing.T, l *Maintenance, n int) func() int {
 // them, neither then nor later, and removes them after everything else, for as long as
 // its budget allows.
 func TestDoneErasuresDoNotDelayOthers(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	const done = 2*marksAtOnce + 50
 	l := openLog(t, link.Options{})

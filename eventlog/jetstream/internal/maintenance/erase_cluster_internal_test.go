@@ -35,6 +35,7 @@ func openCluster(t *testing.T, n int) []*Maintenance {
 // TestAnErasureEndsOnMoreServersThanReplicas: a session's streams are not all on the
 // same servers of a cluster.
 func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	logs := openCluster(t, 4)
 	l := logs[0]

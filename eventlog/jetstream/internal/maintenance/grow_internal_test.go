@@ -27,7 +27,7 @@ import (
 // TestALogGrows: existing sessions stay in their partitions, in every state, and new ones
 // are where the new number puts them.
 func TestALogGrows(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	g := newGrowable(t, 1)
 	ids := map[string]string{}
@@ -164,6 +164,7 @@ func TestALogGrows(t *testing.T) {
 
 // TestALogGrowsAgain: sessions created under each number stay where it has put them.
 func TestALogGrowsAgain(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	g := newGrowable(t, 1)
@@ -218,6 +219,7 @@ func TestACreatingAppendIsRepeatedAfterAGrowth(t *testing.T) {
 // next growth succeeds, also to another number, and with sessions that were created in
 // between.
 func TestAGrowthThatIsInterrupted(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
@@ -293,7 +295,7 @@ func TestALogDoesNotGrowOverAForeignStream(t *testing.T) {
 // TestALogGrowsWhileItIsUsed: two processes append to, create and follow sessions
 // meanwhile. None of it fails, both find every session, and a feed has each record once.
 func TestALogGrowsWhileItIsUsed(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	a := openLogAs(t, link.WithTuning(t.Context(), link.Tuning{Announced: 6 * time.Second}), link.Options{Partitions: 1})
 	opts := a.Conn.Opts

@@ -118,6 +118,7 @@ func TestSeedsThatHaveFailed(t *testing.T) {
 // TestASeedRepeatsAlone: a seed has the same operations, results and requests in a server
 // that has had other seeds as in a new one, also where copies are restored.
 func TestASeedRepeatsAlone(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	notes := func(seeds ...uint64) (lines []string) {

@@ -70,6 +70,7 @@ func requireNothing(t *testing.T, l *Maintenance, session string) {
 // TestASealerOfAnotherNodeBesideAnErasure: at each of the erasure's requests another node
 // seals the session's next segment, or its first; nothing of it is left.
 func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
@@ -281,7 +282,7 @@ func TestAnAppendThatArrivesAfterAnErasureIsNoSession(t *testing.T) {
 // TestASessionThatIsCreatedBesideAnOldMarkStays: an older version has erased one of its
 // id, and its mark says only that.
 func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	for at := range testkit.Positions(5) {
 		l := openLog(t, link.Options{})
@@ -314,7 +315,7 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 
 // TestALostLogIsNotCreatedAgain: whatever remains may be the only copy of its sessions.
 func TestALostLogIsNotCreatedAgain(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	for _, durability := range []eventlog.Durability{"interval=1s", eventlog.DurabilityFsync, ""} {
 		for _, missing := range []string{layout.LogStream(0), layout.SegmentStream(0), layout.BlobStream} {

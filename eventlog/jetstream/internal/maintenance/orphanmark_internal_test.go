@@ -196,6 +196,7 @@ func TestASessionWithADamagedEndIsErased(t *testing.T) {
 // reports that, and so does the verification. When the segment can be read again, the
 // session is erased.
 func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
+	testkit.Long(t)
 	testkit.Sequential(t)
 	t.Parallel()
 	head, folder, at := uint64(0), "", -1

@@ -29,7 +29,7 @@ func tombstoneOnly(t *testing.T, l *Maintenance, session string) {
 // or that finishes the erasure, stalls at each of its requests. Meanwhile the erasure
 // ends and the session is created again, which must not be erased.
 func TestAStalledEraserLeavesTheNextSession(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	t.Parallel()
 	for name, erase := range map[string]func(context.Context, *Maintenance, string) error{
 		"erases": func(ctx context.Context, l *Maintenance, session string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // moved returns the id of a session that more partitions would put elsewhere.
@@ -51,6 +52,7 @@ func TestWhatALeaseLetsCreate(t *testing.T) {
 // TestAGrowthWhoseProcessDiedIsCancelled: any other process cancels it after a while. The
 // next growth succeeds.
 func TestAGrowthWhoseProcessDiedIsCancelled(t *testing.T) {
+	testkit.Long(t)
 	ctx := link.WithTuning(t.Context(), link.Tuning{Announced: 1500 * time.Millisecond})
 	conn, err := link.New(ctx, storetest.Connect(t), link.Options{Partitions: 1})
 	require.NoError(t, err)

@@ -107,6 +107,7 @@ func TestVerifyAHealthyStore(t *testing.T) {
 
 func TestVerifyNamesAFlippedBit(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	dir := clitest.Stored(t, nil)
 	flip(t, blockOf(t, dir, "HELIX_LOG_0"), "text 17") // not sealed
 	before := contentOf(t, dir)
@@ -134,6 +135,7 @@ func TestVerifyNamesAFlippedBit(t *testing.T) {
 // run out of memory.
 func TestVerifyFindsAFlippedBitInEveryStream(t *testing.T) {
 	testkit.Slow(t)
+	t.Parallel()
 	dir := clitest.Stored(t, nil)
 	healthy := t.TempDir()
 	require.NoError(t, os.CopyFS(healthy, os.DirFS(dir)))
