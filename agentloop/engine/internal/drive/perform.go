@@ -39,13 +39,17 @@ func (t *task) truncate(ctx context.Context, e decide.Truncate) error {
 // together, because another writer was faster or they are too large, the facts are appended
 // alone, and the driver decides.
 func (t *task) appendOn(ctx context.Context, facts ...record.Draft) error {
-	if more, still := t.foresee(facts); len(more) > 0 {
-		err := t.appendIf(ctx, still, slices.Concat(facts, more)...)
+	entries, err := record.Entries(t.session, facts)
+	if err != nil {
+		return err
+	}
+	if more, still := t.foresee(facts, entries); len(more) > 0 {
+		err := t.appendEntries(ctx, still, slices.Concat(entries, more))
 		if !errors.Is(err, eventlog.ErrStale) && !errors.Is(err, eventlog.ErrTooLarge) {
 			return err
 		}
 	}
-	return t.append(ctx, facts...)
+	return t.appendEntries(ctx, t.still, entries)
 }
 
 // Up to so many messages and sub-agents the end of a step is foreseen: of larger trees a
@@ -79,9 +83,9 @@ func (t *task) imagined(facts []record.Draft) (tree *projector.Tree, others uint
 	return t.tree.Clone(), t.others
 }
 
-// foresee returns the end of the step and of the run that follow if facts are appended now;
-// it is void if still says no.
-func (t *task) foresee(facts []record.Draft) (more []record.Draft, still func() bool) {
+// foresee returns the end of the step and of the run that follow if facts, whose entries are
+// given, are appended now; it is void if still says no.
+func (t *task) foresee(facts []record.Draft, entries []eventlog.Entry) (more []eventlog.Entry, still func() bool) {
 	defer func() {
 		if p := recover(); p != nil { // the facts are appended first; then the driver meets the same
 			more, still = nil, nil
@@ -92,18 +96,17 @@ func (t *task) foresee(facts []record.Draft) (more []record.Draft, still func() 
 		return nil, nil
 	}
 	d := decide.Decider{Agents: t.defs, RetryDelay: t.host.RetryDelay, Busy: func(string) bool { return true }}
-	for next := facts; next != nil; more = append(more, next...) {
-		entries, err := record.Entries(t.session, next)
-		if err != nil {
-			return nil, nil
-		}
-		for _, e := range entries {
+	for next := entries; len(next) > 0; more = append(more, next...) {
+		for _, e := range next {
 			e.Writer = t.id
 			projector.Apply(tree, eventlog.Record{Sequence: tree.Head + 1, Time: time.UnixMilli(t.host.Millis()), Entry: e})
 		}
 		effects := slices.DeleteFunc(d.Decide(tree), func(e decide.Effect) bool { return e.About() != t.session })
 		if next = nil; len(effects) == 1 {
-			next = t.end(effects[0])
+			var err error
+			if next, err = record.Entries(t.session, t.end(effects[0])); err != nil {
+				return nil, nil
+			}
 		}
 	}
 	return more, func() bool {

@@ -212,11 +212,16 @@ func (t *task) append(ctx context.Context, facts ...record.Draft) error {
 
 // appendIf is append of what is void if still, which may be nil, says no.
 func (t *task) appendIf(ctx context.Context, still func() bool, facts ...record.Draft) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
 	entries, err := record.Entries(t.session, facts)
 	if err != nil {
+		return err
+	}
+	return t.appendEntries(ctx, still, entries)
+}
+
+// appendEntries is appendIf of what was encoded.
+func (t *task) appendEntries(ctx context.Context, still func() bool, entries []eventlog.Entry) error {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	t.appendLock.Lock()
