@@ -5,9 +5,9 @@ import (
 	"iter"
 )
 
-// Feed is a log with a change feed: it yields the records of all sessions of a partition
+// ChangeFeed is a log with a change feed: it yields the records of all sessions of a partition
 // together, for read models. A position is a sequence; each partition has its own.
-type Feed interface {
+type ChangeFeed interface {
 	Log
 
 	// Identity names the log. A log that was deleted and created again has another
@@ -27,7 +27,7 @@ type Feed interface {
 	// Read does. It waits a bounded time for a failure to pass, and then ends. Errors:
 	// ErrClosed; a *CursorAheadError if the log ends before the position; any
 	// other, such as ErrUnavailable, if the feed could not continue.
-	Feed(ctx context.Context, partition int, from uint64) iter.Seq2[Fed, error]
+	Feed(ctx context.Context, partition int, from uint64) iter.Seq2[Change, error]
 }
 
 // Span is what a partition spans.
@@ -42,9 +42,9 @@ type Span struct {
 	Begins uint64
 }
 
-// Fed is a record of a feed. If Session is empty it is only a position: every record up to
+// Change is a record of a feed. If Session is empty it is only a position: every record up to
 // it was yielded.
-type Fed struct {
+type Change struct {
 	Session string // the root
 	// Previous is the sequence of the session's record before this one, 0 if
 	// it is the first. It is known if Linked is set: a foreign message does not name it.

@@ -16,22 +16,22 @@ const maxBatchBytes = 4 << 20
 // MaxAppendRecords and maxBatchBytes.
 type batch struct {
 	merge          bool
-	units          []*unit
+	units          []*writeUnit
 	records, bytes int
-	run            run // at the batch's end
+	run            deltaRun // at the batch's end
 }
 
-// unit is what is written all or none: one call, or several Writes of which
+// writeUnit is what is written all or none: one call, or several Writes of which
 // records were merged.
-type unit struct {
-	calls   []*call
+type writeUnit struct {
+	writes  []*pendingWrite
 	entries []Entry
 }
 
 // follow returns the status of a root's stream that takes u in the given one.
 // A sub-agent may outlive its parent's turn: what it writes is not refused, and
 // neither is the chunk that reports the end of its turn to its parent's clients.
-func (u *unit) follow(root string, status StreamStatus) (StreamStatus, error) {
+func (u *writeUnit) follow(root string, status StreamStatus) (StreamStatus, error) {
 	for _, e := range u.entries {
 		if e.Agent != root || e.Kind == KindChunk && e.Type == (*SubAgentEnd)(nil).Type() {
 			continue
@@ -46,12 +46,12 @@ func (u *unit) follow(root string, status StreamStatus) (StreamStatus, error) {
 
 // syncs reports whether a call of b wants to know what others have written.
 func (b *batch) syncs() bool {
-	return slices.ContainsFunc(b.units, func(u *unit) bool { return u.calls[0].sync })
+	return slices.ContainsFunc(b.units, func(u *writeUnit) bool { return u.writes[0].sync })
 }
 
 // fits reports whether c may go with b. What is conditional goes first: all
 // that precedes it must have been observed.
-func (b *batch) fits(c *call) bool {
+func (b *batch) fits(c *pendingWrite) bool {
 	if c.still != nil && len(b.units) > 0 {
 		return false
 	}
@@ -59,7 +59,7 @@ func (b *batch) fits(c *call) bool {
 }
 
 // add puts c at the batch's end.
-func (b *batch) add(c *call) {
+func (b *batch) add(c *pendingWrite) {
 	b.bytes += c.bytes
 	if !b.merge || !c.written {
 		if len(c.entries) > 0 {
@@ -69,12 +69,12 @@ func (b *batch) add(c *call) {
 		b.units = append(b.units, c.unit(c.entries))
 		return
 	}
-	var u *unit
+	var u *writeUnit
 	for _, e := range c.entries {
 		if b.run.take(e) {
 			if u == nil {
 				u = b.run.unit
-				u.calls = append(u.calls, c)
+				u.writes = append(u.writes, c)
 			}
 			continue
 		}
@@ -86,7 +86,7 @@ func (b *batch) add(c *call) {
 		u.entries = append(u.entries, e)
 		b.records++
 		if v, key := deltaOf(e); v != nil {
-			b.run = run{unit: u, envelope: e.Envelope, of: key, first: v, size: len(e.Payload)}
+			b.run = deltaRun{unit: u, envelope: e.Envelope, of: key, first: v, size: len(e.Payload)}
 		}
 	}
 }
@@ -97,12 +97,12 @@ func (b *batch) seal() {
 		u := b.run.unit
 		u.entries[len(u.entries)-1] = b.run.merged()
 	}
-	b.run = run{}
+	b.run = deltaRun{}
 }
 
-// run is adjacent deltas that become one record, the last of a unit.
-type run struct {
-	unit     *unit // nil: there is none
+// deltaRun is adjacent deltas that become one record, the last of a unit.
+type deltaRun struct {
+	unit     *writeUnit // nil: there is none
 	envelope Envelope
 	of       deltaKey
 	first    *value
@@ -111,7 +111,7 @@ type run struct {
 }
 
 // take adds e if it continues where r ends. If not, r has ended.
-func (r *run) take(e Entry) bool {
+func (r *deltaRun) take(e Entry) bool {
 	if r.unit == nil || e.Envelope != r.envelope {
 		return false
 	}
@@ -126,7 +126,7 @@ func (r *run) take(e Entry) bool {
 
 // merged returns the run as one record, with the first one's timestamp. The texts
 // are in the deltas' payloads as they are in its own: none is encoded again.
-func (r *run) merged() Entry {
+func (r *deltaRun) merged() Entry {
 	first := *deltaText(r.first.delta())
 	length := len(first)
 	for _, v := range r.more {

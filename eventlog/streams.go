@@ -47,7 +47,7 @@ func (s *Streams) CreateWriter(session, agentID, agentType string) (*StreamWrite
 		}
 	}
 	return &StreamWriter{
-		agentID: agentID, agentType: agentType, turn: make(chan struct{}, 1), tail: newTail(s.log, session),
+		agentID: agentID, agentType: agentType, sendLock: make(chan struct{}, 1), end: newStreamEnd(s.log, session),
 	}, nil
 }
 
@@ -95,7 +95,7 @@ func (s *Streams) tell(ctx context.Context, session string, f fact.Fact) error {
 	if err != nil {
 		return err
 	}
-	t := newTail(s.log, session)
+	t := newStreamEnd(s.log, session)
 	if _, err := t.catchUp(ctx); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *Streams) tell(ctx context.Context, session string, f fact.Fact) error {
 // Info returns a stream's status and latest sequence. It reads the session.
 // Errors: ErrSessionNotFound.
 func (s *Streams) Info(ctx context.Context, session string) (StreamInfo, error) {
-	t := newTail(s.log, session)
+	t := newStreamEnd(s.log, session)
 	if _, err := t.catchUp(ctx); err != nil {
 		return StreamInfo{}, err
 	}
@@ -140,8 +140,8 @@ func (s *Streams) ResetStream(ctx context.Context, session string) (*Truncated, 
 type StreamWriter struct {
 	agentID, agentType string
 
-	turn chan struct{} // held while appending
-	tail *tail
+	sendLock chan struct{} // held while appending
+	end      *streamEnd
 }
 
 // Write appends chunks, all or none, and returns the last one's sequence when
@@ -161,17 +161,17 @@ func (w *StreamWriter) Write(ctx context.Context, chunks ...Chunk) (uint64, erro
 		}
 	}
 	select {
-	case w.turn <- struct{}{}:
-		defer func() { <-w.turn }()
+	case w.sendLock <- struct{}{}:
+		defer func() { <-w.sendLock }()
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	if w.tail.head == 0 {
-		if _, err := w.tail.catchUp(ctx); err != nil && !errors.Is(err, ErrSessionNotFound) {
+	if w.end.head == 0 {
+		if _, err := w.end.catchUp(ctx); err != nil && !errors.Is(err, ErrSessionNotFound) {
 			return 0, err
 		}
 	}
-	return w.tail.append(ctx, entries)
+	return w.end.append(ctx, entries)
 }
 
 func (w *StreamWriter) entry(c Chunk) (Entry, error) {
@@ -186,24 +186,24 @@ func (w *StreamWriter) entry(c Chunk) (Entry, error) {
 	return NewChunk(c, Labels{})
 }
 
-// tail is the end of a session's log as far as a writer without a claim knows it.
-type tail struct {
+// streamEnd is the end of a session's log as far as a writer without a claim knows it.
+type streamEnd struct {
 	log     Log
 	session string
 	head    uint64
 	life    lifecycle
 }
 
-func newTail(log Log, session string) *tail {
-	return &tail{log: log, session: session, life: lifecycle{session: session}}
+func newStreamEnd(log Log, session string) *streamEnd {
+	return &streamEnd{log: log, session: session, life: lifecycle{session: session}}
 }
 
 // catchUp learns what is new.
-func (t *tail) catchUp(ctx context.Context) (uint64, error) {
+func (t *streamEnd) catchUp(ctx context.Context) (uint64, error) {
 	return reading(t.log, t.session, t.head, true, t.see)(ctx)
 }
 
-func (t *tail) see(r Record) error {
+func (t *streamEnd) see(r Record) error {
 	if err := t.life.see(r); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (t *tail) see(r Record) error {
 
 // append appends entries after all others, unless the stream has ended, and returns
 // the last one's sequence.
-func (t *tail) append(ctx context.Context, entries []Entry) (uint64, error) {
+func (t *streamEnd) append(ctx context.Context, entries []Entry) (uint64, error) {
 	if len(entries) == 0 {
 		return t.head, nil
 	}

@@ -50,13 +50,13 @@ type Writer struct {
 	gatherFrom int
 	limit      int // of a payload, in bytes
 	observe    func(Record)
-	queue      queue
+	buffer     sendBuffer
 
 	// The flusher's alone.
 	head    uint64
 	ordinal uint64
 	status  StreamStatus
-	one     [1]*unit // memory for a batch of one
+	one     [1]*writeUnit // memory for a batch of one
 }
 
 // WriterOptions say where a writer starts.
@@ -94,7 +94,7 @@ func NewWriter(log Log, session string, o WriterOptions) *Writer {
 		log: log, session: session, id: o.ID, merge: !o.NoMerge, gatherFrom: info.GatherFrom, limit: info.MaxRecordBytes,
 		observe: o.Observe, head: o.Head, status: o.Status,
 	}
-	w.queue.parent, w.queue.work = o.Context, w.work
+	w.buffer.parent, w.buffer.work = o.Context, w.work
 	return w
 }
 
@@ -112,8 +112,8 @@ func (w *Writer) Append(ctx context.Context, entries ...Entry) error {
 }
 
 // wait queues c and waits until it is answered.
-func (w *Writer) wait(ctx context.Context, c *call) error {
-	idle, _, err := w.queue.put(c)
+func (w *Writer) wait(ctx context.Context, c *pendingWrite) error {
+	idle, _, err := w.buffer.enqueue(c)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (w *Writer) wait(ctx context.Context, c *call) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		w.queue.leave(c, context.Cause(ctx))
+		w.buffer.leave(c, context.Cause(ctx))
 		<-c.done
 	}
 	return c.err
@@ -167,13 +167,13 @@ func (w *Writer) Write(ctx context.Context, entries ...Entry) error {
 	}
 	c.written = true
 	for {
-		_, room, err := w.queue.put(c)
+		_, room, err := w.buffer.enqueue(c)
 		if room == nil {
 			return err
 		}
 		select {
 		case <-room:
-		case <-w.queue.parent.Done(): // put returns the error for that
+		case <-w.buffer.parent.Done(): // enqueue returns the error for that
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -188,7 +188,7 @@ func (w *Writer) TryWrite(entries ...Entry) (bool, error) {
 		return err == nil, err
 	}
 	c.written = true
-	_, room, err := w.queue.put(c)
+	_, room, err := w.buffer.enqueue(c)
 	return room == nil && err == nil, err
 }
 
@@ -197,14 +197,14 @@ func (w *Writer) TryWrite(entries ...Entry) (bool, error) {
 // has returned yet, else the error that ended the writer, else nil. If ctx ends before,
 // it returns ctx's error and leaves everything as it is.
 func (w *Writer) Flush(ctx context.Context) error {
-	if c := w.queue.mark(); c != nil {
+	if c := w.buffer.mark(); c != nil {
 		select {
 		case <-c.done:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	return w.queue.tell()
+	return w.buffer.tell()
 }
 
 // Sync observes the records of other writers, after all earlier writes.
@@ -214,26 +214,26 @@ func (w *Writer) Sync(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return w.wait(ctx, &call{sync: true})
+	return w.wait(ctx, &pendingWrite{sync: true})
 }
 
 // Stop ends the writer and waits for its goroutine. What waits is not
 // written; what is in flight may or may not be. Later calls fail with
 // ErrWriterBroken. It is idempotent.
 func (w *Writer) Stop() {
-	w.queue.end(fmt.Errorf("%w: stopped", ErrWriterBroken))
-	w.queue.flusher.Wait()
+	w.buffer.end(fmt.Errorf("%w: stopped", ErrWriterBroken))
+	w.buffer.flusher.Wait()
 }
 
 // newCall returns entries as a call; nil if there is nothing to do.
-func (w *Writer) newCall(entries []Entry) (*call, error) {
+func (w *Writer) newCall(entries []Entry) (*pendingWrite, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
 	if len(entries) > MaxAppendRecords {
 		return nil, fmt.Errorf("%w: %d records, at most %d", ErrTooLarge, len(entries), MaxAppendRecords)
 	}
-	c := new(call)
+	c := new(pendingWrite)
 	c.entries = append(c.one[:0], entries...)
 	for _, e := range entries {
 		if len(e.Payload) > w.limit {
@@ -247,20 +247,20 @@ func (w *Writer) newCall(entries []Entry) (*call, error) {
 // work is the flusher: it appends what waits, batch after batch, until
 // nothing does.
 func (w *Writer) work() {
-	for w.queue.next() {
+	for w.buffer.next() {
 		w.step()
 	}
 }
 
 // workFor is the flusher until c, the first call that waits, is answered.
-func (w *Writer) workFor(ctx context.Context, c *call) {
-	defer w.queue.flusher.Done()
+func (w *Writer) workFor(ctx context.Context, c *pendingWrite) {
+	defer w.buffer.flusher.Done()
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { w.queue.leave(c, context.Cause(ctx)) })
+		stop := context.AfterFunc(ctx, func() { w.buffer.leave(c, context.Cause(ctx)) })
 		defer stop()
 	}
-	if w.queue.next() {
-		defer w.queue.handOver()
+	if w.buffer.next() {
+		defer w.buffer.handOver()
 		w.step()
 	}
 }
@@ -269,8 +269,8 @@ func (w *Writer) workFor(ctx context.Context, c *call) {
 func (w *Writer) step() {
 	b := &batch{merge: w.merge, units: w.one[:0]}
 	defer func() { w.one[0] = nil }()
-	ctx := w.queue.launch(b)
-	for c := w.queue.take(b); c != nil; c = w.queue.take(b) {
+	ctx := w.buffer.launch(b)
+	for c := w.buffer.dequeue(b); c != nil; c = w.buffer.dequeue(b) {
 		b.add(c)
 	}
 	b.seal()
@@ -283,10 +283,10 @@ func (w *Writer) step() {
 
 // commitEach appends the units of b one by one.
 func (w *Writer) commitEach(b *batch) {
-	w.queue.hold(b)
+	w.buffer.hold(b)
 	for _, u := range b.units {
 		one := &batch{units: append(w.one[:0], u)}
-		w.commit(w.queue.launch(one), one)
+		w.commit(w.buffer.launch(one), one)
 	}
 }
 
@@ -298,26 +298,26 @@ func (w *Writer) commit(ctx context.Context, b *batch) {
 	err := errObserver
 	defer func() {
 		if err == errObserver {
-			w.queue.end(err)
+			w.buffer.end(err)
 		}
-		w.queue.finish(err, b.units...)
+		w.buffer.finish(err, b.units...)
 	}()
 	err = w.tryAll(ctx, b)
 }
 
 // tryAll appends b, and again without those who make it fail.
 func (w *Writer) tryAll(ctx context.Context, b *batch) error {
-	err := w.queue.ended()
+	err := w.buffer.ended()
 	for err == nil {
 		err = w.send(ctx, b)
 		switch {
 		case errors.Is(err, ErrOutcomeUnknown):
-			w.queue.end(ErrWriterBroken)
+			w.buffer.end(ErrWriterBroken)
 		case errors.Is(err, ErrSuperseded), errors.Is(err, ErrSessionNotFound):
-			w.queue.end(err)
-		case err != nil && ctx.Err() != nil && w.queue.ended() == nil:
+			w.buffer.end(err)
+		case err != nil && ctx.Err() != nil && w.buffer.ended() == nil:
 			// A caller that gave up does not affect the others.
-			ctx, err = w.queue.launch(b), nil
+			ctx, err = w.buffer.launch(b), nil
 			continue
 		case errors.Is(err, ErrTooLarge) && len(b.units) > 1: // find out whose
 			w.commitEach(b)
@@ -354,13 +354,13 @@ func (w *Writer) freeze(b *batch) []Entry {
 	status, n, kept := w.status, 0, b.units[:0]
 	for _, u := range b.units {
 		after, err := u.follow(w.session, status)
-		if failed := w.queue.failure(u); failed != nil {
+		if failed := w.buffer.failure(u); failed != nil {
 			err = failed
-		} else if still := u.calls[0].still; still != nil && !still() {
+		} else if still := u.writes[0].still; still != nil && !still() {
 			err = ErrStale
 		}
 		if err != nil {
-			w.queue.finish(err, u)
+			w.buffer.finish(err, u)
 			continue
 		}
 		status, kept = after, append(kept, u)

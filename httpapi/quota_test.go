@@ -37,7 +37,7 @@ func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *test
 
 func withLimits(t *testing.T, red quota.Limits, agents ...agentloop.Agent) func(*httpapi.Options) {
 	return func(o *httpapi.Options) {
-		models := sqlite.Open(o.Log.(eventlog.Feed), snapshot.New(o.Log, nil), sqlite.Options{
+		models := sqlite.Open(o.Log.(eventlog.ChangeFeed), snapshot.New(o.Log, nil), sqlite.Options{
 			Path: filepath.Join(t.TempDir(), "rows.db"), Patience: within,
 		})
 		t.Cleanup(models.Close)

@@ -31,7 +31,7 @@ func eachListing(t *testing.T, test func(t *testing.T, a *testAPI)) {
 func withReadModels(t *testing.T) func(*httpapi.Options) {
 	t.Helper()
 	return func(o *httpapi.Options) {
-		models := sqlite.Open(o.Log.(eventlog.Feed), snapshot.New(o.Log, nil), sqlite.Options{
+		models := sqlite.Open(o.Log.(eventlog.ChangeFeed), snapshot.New(o.Log, nil), sqlite.Options{
 			Path: filepath.Join(t.TempDir(), "rows.db"), Patience: within,
 		})
 		t.Cleanup(models.Close)

@@ -70,10 +70,10 @@ type Log struct {
 }
 
 var (
-	_ eventlog.Archive  = (*Log)(nil)
-	_ eventlog.Copier   = (*Log)(nil)
-	_ eventlog.Feed     = (*Log)(nil)
-	_ eventlog.Attacher = (*Log)(nil)
+	_ eventlog.Archive    = (*Log)(nil)
+	_ eventlog.Copier     = (*Log)(nil)
+	_ eventlog.ChangeFeed = (*Log)(nil)
+	_ eventlog.Attacher   = (*Log)(nil)
 )
 
 // Open returns the log on nc, and creates its streams if they are missing. The connection
@@ -142,16 +142,16 @@ func (l *Log) Attach(ctx context.Context, session string) (eventlog.Attachment, 
 	return l.live.Attach(ctx, session)
 }
 
-// Identity implements eventlog.Feed: a log is identified by the creation time of its
+// Identity implements eventlog.ChangeFeed: a log is identified by the creation time of its
 // streams.
 func (l *Log) Identity(ctx context.Context) (string, error) { return l.feeds.Identity(ctx) }
 
-// Spans implements eventlog.Feed.
+// Spans implements eventlog.ChangeFeed.
 func (l *Log) Spans(ctx context.Context) ([]eventlog.Span, error) { return l.feeds.Spans(ctx) }
 
-// Feed implements eventlog.Feed, with one consumer on the server. It replaces a lost
+// Feed implements eventlog.ChangeFeed, with one consumer on the server. It replaces a lost
 // consumer, and fails if it makes no progress for 20 s.
-func (l *Log) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Fed, error] {
+func (l *Log) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Change, error] {
 	return l.feeds.Feed(ctx, partition, from)
 }
 

@@ -15,9 +15,9 @@ import (
 )
 
 // feedOf returns the log's feed, or skips: it is a promise of some logs only.
-func feedOf(t *testing.T, log eventlog.Log) eventlog.Feed {
+func feedOf(t *testing.T, log eventlog.Log) eventlog.ChangeFeed {
 	t.Helper()
-	feed, ok := log.(eventlog.Feed)
+	feed, ok := log.(eventlog.ChangeFeed)
 	if !ok {
 		t.Skip("the log has no feed")
 	}
@@ -25,7 +25,7 @@ func feedOf(t *testing.T, log eventlog.Log) eventlog.Feed {
 }
 
 // fedBetween returns what a feed has between two positions.
-func fedBetween(t *testing.T, feed eventlog.Feed, from, to uint64) (all []eventlog.Fed) {
+func fedBetween(t *testing.T, feed eventlog.ChangeFeed, from, to uint64) (all []eventlog.Change) {
 	t.Helper()
 	for f, err := range feed.Feed(ctxOf(t), 0, from) {
 		require.NoError(t, err)
@@ -122,7 +122,7 @@ func feedMarks(t *testing.T, log eventlog.Log) {
 	ends, err := feed.Spans(ctxOf(t))
 	require.NoError(t, err)
 	require.Greater(t, ends[0].Last, kept)
-	var got []eventlog.Fed
+	var got []eventlog.Change
 	require.Eventually(t, func() bool { // a replica learns of the erasure a moment later
 		got = fedBetween(t, feed, 0, ends[0].Last)
 		return got[len(got)-1].Session == ""

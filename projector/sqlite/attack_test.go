@@ -295,8 +295,8 @@ type late struct {
 	goOn chan struct{}
 }
 
-func (l *late) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Fed, error] {
-	return func(yield func(eventlog.Fed, error) bool) {
+func (l *late) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Change, error] {
+	return func(yield func(eventlog.Change, error) bool) {
 		select {
 		case <-l.goOn:
 			l.Log.Feed(ctx, p, from)(yield)

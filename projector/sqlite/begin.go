@@ -136,7 +136,7 @@ func (p *projection) compare(ctx context.Context) error {
 		if head == at && !damaged {
 			continue
 		}
-		f := eventlog.Fed{Session: root, Record: eventlog.Record{Sequence: head}}
+		f := eventlog.Change{Session: root, Record: eventlog.Record{Sequence: head}}
 		if err := p.load(ctx, f); err != nil {
 			return err
 		}

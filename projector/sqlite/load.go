@@ -20,7 +20,7 @@ const (
 )
 
 // load folds a tree up to its head, independent of the feed's position.
-func (p *projection) load(ctx context.Context, f eventlog.Fed) error {
+func (p *projection) load(ctx context.Context, f eventlog.Change) error {
 	if time.Since(p.stuck[f.Session]) < stuckFor {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (p *projection) retry(ctx context.Context) error {
 
 // failed lists a tree that can't be folded as stuck. It returns an error if the log can't
 // be read, since then nothing is known about the tree.
-func (p *projection) failed(f eventlog.Fed, err error) error {
+func (p *projection) failed(f eventlog.Change, err error) error {
 	switch {
 	case errors.Is(err, eventlog.ErrSessionNotFound):
 		p.remove(f.Session)
@@ -118,7 +118,7 @@ func headOf(ctx context.Context, states States, root string) (t *projector.Tree,
 }
 
 // park lists a record on which its tree is stuck. The tree's rows stay as they are.
-func (p *projection) park(f eventlog.Fed, err error) {
+func (p *projection) park(f eventlog.Change, err error) {
 	p.m.opts.Logger.Warn("a session's rows are stuck", eventlog.LogSession, f.Session, "sequence", f.Sequence, "error", err)
 	p.cache.drop(f.Session)
 	p.stuck[f.Session] = time.Now()

@@ -69,8 +69,8 @@ type unreadable struct {
 	broken atomic.Bool
 }
 
-func (u *unreadable) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Fed, error] {
-	return func(yield func(eventlog.Fed, error) bool) {
+func (u *unreadable) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Change, error] {
+	return func(yield func(eventlog.Change, error) bool) {
 		for f, err := range u.Log.Feed(ctx, p, from) {
 			if eventlog.IsMemoryLog(f.Session) {
 				f.Err = eventlog.ErrDamaged

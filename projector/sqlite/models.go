@@ -68,7 +68,7 @@ func (o Options) withDefaults() Options {
 // Models are the read models of a node; Open makes them.
 type Models struct {
 	opts   Options
-	feed   eventlog.Feed
+	feed   eventlog.ChangeFeed
 	states States
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -102,7 +102,7 @@ var _ readmodel.Models = (*Models)(nil)
 // Open begins to keep the file in step with the feed, until Close. It does not wait:
 // problems with the file or the log are fixed or retried in the background, and until
 // then answers report them. It panics without a path.
-func Open(feed eventlog.Feed, states States, o Options) *Models {
+func Open(feed eventlog.ChangeFeed, states States, o Options) *Models {
 	if o.Path == "" {
 		panic("sqlite: Options.Path is missing")
 	}

@@ -95,7 +95,7 @@ type park struct {
 // fed is one item of a feed.
 type fed struct {
 	partition int
-	eventlog.Fed
+	eventlog.Change
 	err error
 }
 
@@ -216,7 +216,7 @@ func (p *projection) gather(ctx context.Context, r fed, in <-chan fed) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := p.apply(ctx, r.partition, r.Fed); err != nil {
+		if err := p.apply(ctx, r.partition, r.Change); err != nil {
 			return err
 		}
 		if n == maxBatch {
@@ -248,7 +248,7 @@ func (p *projection) gather(ctx context.Context, r fed, in <-chan fed) error {
 var errOtherLog = fmt.Errorf("%w: the log has another record at its position", errDiscard)
 
 // apply applies one record, or a position.
-func (p *projection) apply(ctx context.Context, partition int, f eventlog.Fed) error {
+func (p *projection) apply(ctx context.Context, partition int, f eventlog.Change) error {
 	if len(f.Payload) > largeRecord {
 		p.m.large.Store(true)
 		defer p.m.large.Store(false)
@@ -340,7 +340,7 @@ func (p *projection) headOf(root string) (head uint64, err error) {
 }
 
 // digest distinguishes a record from another one with the same sequence.
-func digest(f eventlog.Fed) string {
+func digest(f eventlog.Change) string {
 	if f.Session == "" || f.Err != nil {
 		return ""
 	}

@@ -24,12 +24,12 @@ type retold struct {
 	*memory.Log
 	feeds atomic.Int64
 	// tell yields the items to deliver for a record or position, that one included.
-	tell func(f eventlog.Fed, yield func(eventlog.Fed, error) bool) bool
+	tell func(f eventlog.Change, yield func(eventlog.Change, error) bool) bool
 }
 
-func (r *retold) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Fed, error] {
+func (r *retold) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Change, error] {
 	r.feeds.Add(1)
-	return func(yield func(eventlog.Fed, error) bool) {
+	return func(yield func(eventlog.Change, error) bool) {
 		for f, err := range r.Log.Feed(ctx, p, from) {
 			if err != nil {
 				yield(f, err)
@@ -52,7 +52,7 @@ func TestUpkeepHasItsTurnUnderLoad(t *testing.T) {
 	_, err := w.log.Erase(t.Context(), "gone") // so that there is work
 	require.NoError(t, err)
 	head := w.append("s", created("s", "a", ""), said("s", long))
-	m := Open(&retold{Log: w.log, tell: func(f eventlog.Fed, yield func(eventlog.Fed, error) bool) bool {
+	m := Open(&retold{Log: w.log, tell: func(f eventlog.Change, yield func(eventlog.Change, error) bool) bool {
 		for n := 0; n < 1000 || f.Sequence == head; n++ {
 			if !yield(f, nil) {
 				return false
@@ -75,8 +75,8 @@ func TestARecordComesLate(t *testing.T) {
 	w.append("gone", created("gone", "a", ""))
 	_, err := w.log.Erase(t.Context(), "gone")
 	require.NoError(t, err)
-	var record eventlog.Fed
-	log := &retold{Log: w.log, tell: func(f eventlog.Fed, yield func(eventlog.Fed, error) bool) bool {
+	var record eventlog.Change
+	log := &retold{Log: w.log, tell: func(f eventlog.Change, yield func(eventlog.Change, error) bool) bool {
 		if f.Sequence == first {
 			record = f
 		}
@@ -138,8 +138,8 @@ type lagging struct {
 	release chan struct{}
 }
 
-func (l *lagging) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Fed, error] {
-	return func(yield func(eventlog.Fed, error) bool) {
+func (l *lagging) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Change, error] {
+	return func(yield func(eventlog.Change, error) bool) {
 		l.waiting <- p
 		<-l.release
 		l.Log.Feed(ctx, p, from)(yield)

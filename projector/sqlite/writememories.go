@@ -23,7 +23,7 @@ const (
 
 // remember applies a record of a memory scope. Its rows are written at once, in the
 // transaction that the next commit ends: there is nothing to fold.
-func (p *projection) remember(ctx context.Context, f eventlog.Fed) error {
+func (p *projection) remember(ctx context.Context, f eventlog.Change) error {
 	began := time.Now()
 	defer func() { p.spent += time.Since(began) }()
 	head, err := p.headOf(f.Session)

@@ -16,7 +16,7 @@ import (
 )
 
 // openReadModels begins to keep the node's read models, if there are to be any.
-func (d *Daemon) openReadModels(c *config.Config, feed eventlog.Feed, states sqlite.States, log *slog.Logger) {
+func (d *Daemon) openReadModels(c *config.Config, feed eventlog.ChangeFeed, states sqlite.States, log *slog.Logger) {
 	if !c.ReadModels.Enabled {
 		return
 	}

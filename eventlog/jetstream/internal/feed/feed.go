@@ -47,7 +47,7 @@ func (l *Feeds) Identity(ctx context.Context) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// Spans implements eventlog.Feed.
+// Spans implements eventlog.ChangeFeed.
 func (l *Feeds) Spans(ctx context.Context) ([]eventlog.Span, error) {
 	if l.IsClosed() {
 		return nil, eventlog.ErrClosed
@@ -80,8 +80,8 @@ func (l *Feeds) ends(ctx context.Context, p int) (eventlog.Span, error) {
 var errFeedLost = errors.New("jetstream: the feed's consumer is lost")
 
 // Feed implements [jetstream.Log.Feed].
-func (l *Feeds) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Fed, error] {
-	return func(yield func(eventlog.Fed, error) bool) {
+func (l *Feeds) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Change, error] {
+	return func(yield func(eventlog.Change, error) bool) {
 		f := &feeder{log: l, partition: partition, at: from, patience: link.LeaderPatience, yield: yield}
 		f.feed(ctx)
 	}
@@ -94,7 +94,7 @@ type feeder struct {
 	at        uint64        // the last position that was yielded
 	patience  time.Duration // how long it may make no progress
 	well      time.Time     // when it last made progress, or had nothing to yield
-	yield     func(eventlog.Fed, error) bool
+	yield     func(eventlog.Change, error) bool
 }
 
 // feed yields until there is a reason to end.
@@ -118,7 +118,7 @@ func (f *feeder) feed(ctx context.Context) {
 			_ = f.log.Sleep(ctx, wait) // run returns the error
 			continue
 		}
-		f.yield(eventlog.Fed{}, err)
+		f.yield(eventlog.Change{}, err)
 		return
 	}
 }
@@ -166,13 +166,13 @@ func (f *feeder) hand(ctx context.Context, m *feedMessage) (more bool, err error
 	if m.Sequence <= f.at {
 		return true, nil
 	}
-	fed := eventlog.Fed{Previous: m.Previous, Linked: m.Linked, Record: m.Record}
+	fed := eventlog.Change{Previous: m.Previous, Linked: m.Linked, Record: m.Record}
 	fed.Session, _ = layout.SessionID(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
 	if stray, err := f.log.Stray(ctx, fed.Session, f.partition); err != nil {
 		return false, err
 	} else if stray {
 		f.at = m.Sequence
-		return f.tell(eventlog.Fed{Record: eventlog.Record{Sequence: f.at}}), nil
+		return f.tell(eventlog.Change{Record: eventlog.Record{Sequence: f.at}}), nil
 	}
 	if m.Blob != "" {
 		fed.Payload, fed.Err = f.log.LoadBlob(ctx, fed.Session, m.Blob)
@@ -185,7 +185,7 @@ func (f *feeder) hand(ctx context.Context, m *feedMessage) (more bool, err error
 }
 
 // tell yields an item, however long the reader takes.
-func (f *feeder) tell(fed eventlog.Fed) bool {
+func (f *feeder) tell(fed eventlog.Change) bool {
 	more := f.yield(fed, nil)
 	f.well = time.Now()
 	return more
@@ -220,7 +220,7 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 		return nil // the server that answered may lack the last records
 	}
 	f.at = ends.Last
-	if !f.tell(eventlog.Fed{Record: eventlog.Record{Sequence: f.at}}) {
+	if !f.tell(eventlog.Change{Record: eventlog.Record{Sequence: f.at}}) {
 		return link.ErrStopped
 	}
 	return nil

@@ -30,9 +30,9 @@ func TestAFeedGivesUp(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var told []eventlog.Fed
+	var told []eventlog.Change
 	var failed error
-	f := &feeder{log: New(log.Store), patience: time.Second, yield: func(f eventlog.Fed, err error) bool {
+	f := &feeder{log: New(log.Store), patience: time.Second, yield: func(f eventlog.Change, err error) bool {
 		if err != nil {
 			failed = err
 			return false
@@ -95,7 +95,7 @@ func TestAFeedAsksTheLeaderAgain(t *testing.T) {
 
 // A message that a mark has passed is not yielded: positions rise.
 func TestAFeedDoesNotGoBack(t *testing.T) {
-	f := &feeder{at: 7, yield: func(eventlog.Fed, error) bool { panic("it does") }}
+	f := &feeder{at: 7, yield: func(eventlog.Change, error) bool { panic("it does") }}
 	m := &feedMessage{}
 	m.Sequence = 7
 	more, err := f.hand(t.Context(), m)

@@ -9,22 +9,22 @@ import (
 
 // Limits of what waits in a [Writer] in addition to the append in flight. A Write
 // waits while it would exceed one of them. A Write that is larger than a limit waits
-// until the queue is empty.
+// until the buffer is empty.
 const (
 	MaxQueuedRecords = 4096
 	MaxQueuedBytes   = 1 << 20 // of payloads
 )
 
-// queue holds the waiting calls of a writer, in order, and the state of the writer.
-type queue struct {
+// sendBuffer holds the waiting calls of a writer, in order, and the state of the writer.
+type sendBuffer struct {
 	parent  context.Context // of all that is in flight
-	work    func()          // works the queue off
+	work    func()          // works the buffer off
 	flusher sync.WaitGroup  // the goroutine or Append that does so
 
 	mu             sync.Mutex
 	busy           bool // work is running
-	calls          []*call
-	few            [4]*call // memory for calls, while they are few
+	writes         []*pendingWrite
+	few            [4]*pendingWrite // memory for calls, while they are few
 	records, bytes int
 	room           chan struct{}           // closed when calls leave; nil: no caller waits
 	flight         context.Context         // of the append in flight, and of later ones until it is aborted
@@ -33,8 +33,8 @@ type queue struct {
 	failed         error                   // the first of Writes that no Flush has returned yet
 }
 
-// call is one call of Append or Write; without entries, of Flush or Sync.
-type call struct {
+// pendingWrite is one call of Append or Write; without entries, of Flush or Sync.
+type pendingWrite struct {
 	entries []Entry
 	bytes   int
 	written bool          // by Write: no caller waits
@@ -43,7 +43,7 @@ type call struct {
 	done    chan struct{} // closed when it is answered; nil: no caller waits for that
 	err     error         // the answer
 
-	// The queue's lock guards these.
+	// The buffer's lock guards these.
 	answered bool
 	taken    bool  // it is in a batch
 	held     bool  // in one of whose calls another is in flight
@@ -51,14 +51,14 @@ type call struct {
 
 	// Memory for what a call with one entry takes.
 	one  [1]Entry
-	own  unit
-	self [1]*call
+	own  writeUnit
+	self [1]*pendingWrite
 }
 
-// put queues c. If no goroutine works the queue off, idle is true, and an Append has to
+// enqueue queues c. If no goroutine works it off, idle is true, and an Append has to
 // do it. If there is no room, a Write gets a channel that is closed
 // when there may be.
-func (q *queue) put(c *call) (idle bool, room <-chan struct{}, err error) {
+func (q *sendBuffer) enqueue(c *pendingWrite) (idle bool, room <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.endedLocked(); err != nil {
@@ -89,54 +89,54 @@ func (q *queue) put(c *call) (idle bool, room <-chan struct{}, err error) {
 	return idle, nil, nil
 }
 
-func (q *queue) push(c *call) {
-	if len(q.calls) == 0 {
-		q.calls = q.few[:0]
+func (q *sendBuffer) push(c *pendingWrite) {
+	if len(q.writes) == 0 {
+		q.writes = q.few[:0]
 	}
-	q.calls = append(q.calls, c)
+	q.writes = append(q.writes, c)
 	q.records, q.bytes = q.records+len(c.entries), q.bytes+c.bytes
 }
 
 // handOver leaves what waits to the flusher's goroutine.
-func (q *queue) handOver() {
+func (q *sendBuffer) handOver() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.busy = len(q.calls) > 0; q.busy {
+	if q.busy = len(q.writes) > 0; q.busy {
 		q.flusher.Go(q.work)
 	}
 }
 
 // mark queues a call without entries after all others; nil if there is
 // nothing to wait for.
-func (q *queue) mark() *call {
+func (q *sendBuffer) mark() *pendingWrite {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.busy {
 		return nil
 	}
-	c := &call{done: make(chan struct{})}
+	c := &pendingWrite{done: make(chan struct{})}
 	q.push(c)
 	return c
 }
 
 // next reports whether there is anything to do, else the flusher ends.
-func (q *queue) next() bool {
+func (q *sendBuffer) next() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.endedLocked(); err != nil {
-		for len(q.calls) > 0 {
+		for len(q.writes) > 0 {
 			q.answer(q.pop(0), err)
 		}
 	}
-	q.busy = len(q.calls) > 0
+	q.busy = len(q.writes) > 0
 	return q.busy
 }
 
-// take moves the first call to a batch, if it fits.
-func (q *queue) take(b *batch) *call {
+// dequeue moves the first call to a batch, if it fits.
+func (q *sendBuffer) dequeue(b *batch) *pendingWrite {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.calls) == 0 || !b.fits(q.calls[0]) {
+	if len(q.writes) == 0 || !b.fits(q.writes[0]) {
 		return nil
 	}
 	c := q.pop(0)
@@ -144,13 +144,13 @@ func (q *queue) take(b *batch) *call {
 	return c
 }
 
-func (q *queue) pop(i int) *call {
-	c := q.calls[i]
+func (q *sendBuffer) pop(i int) *pendingWrite {
+	c := q.writes[i]
 	if i == 0 {
-		q.calls[0] = nil
-		q.calls = q.calls[1:]
+		q.writes[0] = nil
+		q.writes = q.writes[1:]
 	} else {
-		q.calls = slices.Delete(q.calls, i, i+1)
+		q.writes = slices.Delete(q.writes, i, i+1)
 	}
 	q.records, q.bytes = q.records-len(c.entries), q.bytes-c.bytes
 	q.wake()
@@ -158,7 +158,7 @@ func (q *queue) pop(i int) *call {
 }
 
 // wake has waiting Writes look again.
-func (q *queue) wake() {
+func (q *sendBuffer) wake() {
 	if q.room != nil {
 		close(q.room)
 		q.room = nil
@@ -167,7 +167,7 @@ func (q *queue) wake() {
 
 // leave ends c early. If c may be in flight, the append is aborted, and the flusher
 // finds out whether it was written.
-func (q *queue) leave(c *call, cause error) {
+func (q *sendBuffer) leave(c *pendingWrite, cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -179,16 +179,16 @@ func (q *queue) leave(c *call, cause error) {
 		c.left = cause
 		q.abort(cause)
 	default:
-		q.answer(q.pop(slices.Index(q.calls, c)), cause)
+		q.answer(q.pop(slices.Index(q.writes, c)), cause)
 	}
 }
 
 // hold keeps b's calls from being in flight until each is launched in its own batch.
-func (q *queue) hold(b *batch) {
+func (q *sendBuffer) hold(b *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, u := range b.units {
-		for _, c := range u.calls {
+		for _, c := range u.writes {
 			c.held = true
 		}
 	}
@@ -196,18 +196,18 @@ func (q *queue) hold(b *batch) {
 
 // launch returns the context of b's next try, without those of its calls that
 // have left: nothing of theirs was or will be written.
-func (q *queue) launch(b *batch) context.Context {
+func (q *sendBuffer) launch(b *batch) context.Context {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	b.units = slices.DeleteFunc(b.units, func(u *unit) bool {
-		c := u.calls[0] // those of Writes don't leave, others are alone
+	b.units = slices.DeleteFunc(b.units, func(u *writeUnit) bool {
+		c := u.writes[0] // those of Writes don't leave, others are alone
 		if c.left != nil {
 			q.answer(c, c.left)
 		}
 		return c.left != nil
 	})
 	for _, u := range b.units {
-		u.calls[0].held = false // as above
+		u.writes[0].held = false // as above
 	}
 	if q.flight == nil || q.flight.Err() != nil {
 		q.flight, q.abort = context.WithCancelCause(q.parent)
@@ -219,17 +219,17 @@ func (q *queue) launch(b *batch) context.Context {
 }
 
 // finish answers the calls of units.
-func (q *queue) finish(err error, units ...*unit) {
+func (q *sendBuffer) finish(err error, units ...*writeUnit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, u := range units {
-		for _, c := range u.calls {
+		for _, c := range u.writes {
 			q.answer(c, err)
 		}
 	}
 }
 
-func (q *queue) answer(c *call, err error) {
+func (q *sendBuffer) answer(c *pendingWrite, err error) {
 	if c.answered {
 		return
 	}
@@ -243,18 +243,18 @@ func (q *queue) answer(c *call, err error) {
 }
 
 // unit returns c as a unit of a batch.
-func (c *call) unit(entries []Entry) *unit {
+func (c *pendingWrite) unit(entries []Entry) *writeUnit {
 	c.self[0] = c
-	c.own = unit{calls: c.self[:], entries: entries}
+	c.own = writeUnit{writes: c.self[:], entries: entries}
 	return &c.own
 }
 
 // failure returns why u must not be written, if it is of a Write after one
 // that failed.
-func (q *queue) failure(u *unit) error {
+func (q *sendBuffer) failure(u *writeUnit) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if u.calls[0].written {
+	if u.writes[0].written {
 		return q.failed
 	}
 	return nil
@@ -262,7 +262,7 @@ func (q *queue) failure(u *unit) error {
 
 // tell returns the error of Writes that no Flush has returned yet, else the error that
 // ended the writer.
-func (q *queue) tell() error {
+func (q *sendBuffer) tell() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.failed; err != nil {
@@ -273,7 +273,7 @@ func (q *queue) tell() error {
 }
 
 // end makes all waiting and all later calls fail.
-func (q *queue) end(err error) {
+func (q *sendBuffer) end(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.fatal == nil {
@@ -286,13 +286,13 @@ func (q *queue) end(err error) {
 }
 
 // ended returns the error that ended the writer.
-func (q *queue) ended() error {
+func (q *sendBuffer) ended() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.endedLocked()
 }
 
-func (q *queue) endedLocked() error {
+func (q *sendBuffer) endedLocked() error {
 	if q.fatal == nil && q.parent.Err() != nil {
 		q.fatal = fmt.Errorf("%w: %w", ErrWriterBroken, context.Cause(q.parent))
 	}
