@@ -8,13 +8,6 @@ import (
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
-// Defaults of [Options].
-const (
-	DefaultMaxRetries = remotehttp.DefaultMaxRetries
-	DefaultRetryBase  = remotehttp.DefaultRetryBaseDelay
-	DefaultIdle       = remotehttp.DefaultIdle
-)
-
 // Options configure a [Client].
 type Options struct {
 	Headers map[string]string // sent with every request
