@@ -170,13 +170,13 @@ func (h *hub) run(f *subscription) {
 		}
 		select {
 		case m := <-f.live:
+			if seq, err := wire.SequenceOf(m); err == nil && seq <= f.delivered.Load() {
+				continue // this node has appended it
+			}
 			r, err := wire.RecordOf(m.Header, m.Data)
 			if err != nil {
 				f.allBehind() // not a log's message; followers read the log
 				continue
-			}
-			if r.Sequence <= f.delivered.Load() {
-				continue // this node has appended it
 			}
 			f.last.Store(r.Sequence)
 			if r.Blob != "" {
