@@ -14,7 +14,7 @@ import (
 )
 
 // lookThrough drives this node's share of the trees on the list that no node
-// holds.
+// holds. That another node has died is found in peers.go.
 func (l *Worklist) lookThrough() {
 	ctx, cancel := context.WithTimeout(l.ctx, l.patience(tryTimeout, maxTryTimeout))
 	info, err := l.stream.Info(ctx)
