@@ -18,7 +18,7 @@ const (
 // sendBuffer holds the waiting calls of a writer, in order, and the state of the writer.
 type sendBuffer struct {
 	parent  context.Context // of all that is in flight
-	work    func()          // works the buffer off
+	work    func()          // empties the buffer
 	flusher sync.WaitGroup  // the goroutine or Append that does so
 
 	mu             sync.Mutex
@@ -55,7 +55,7 @@ type pendingWrite struct {
 	self [1]*pendingWrite
 }
 
-// enqueue queues c. If no goroutine works it off, idle is true, and an Append has to
+// enqueue queues c. If no goroutine empties the buffer, idle is true, and an Append has to
 // do it. If there is no room, a Write gets a channel that is closed
 // when there may be.
 func (q *sendBuffer) enqueue(c *pendingWrite) (idle bool, room <-chan struct{}, err error) {

@@ -59,7 +59,7 @@ func OneGoroutine(t testing.TB) {
 }
 
 // Long leaves a test out that takes more than five seconds beside others, unless HELIX_FULL is
-// set or the race detector watches: go test ./... takes no longer than one can wait for.
+// set or the race detector watches, so that go test ./... takes less than three minutes.
 func Long(t testing.TB) {
 	t.Helper()
 	if !InFull() && !Raced {
