@@ -55,3 +55,18 @@ func HeadFrom(ctx context.Context, session string) (head uint64, known bool) {
 	k, ok := ctx.Value(knownHeadKey{}).(knownHead)
 	return k.head, ok && k.session == session
 }
+
+type writerKey struct{}
+
+// WithoutWriter returns a context in which [Log.Follow] leaves out the records of one
+// writer, which must not be empty: one that follows to learn what others append. The
+// records left out move its cursor, so that a gap is seen as ever.
+func WithoutWriter(ctx context.Context, writer string) context.Context {
+	return context.WithValue(ctx, writerKey{}, writer)
+}
+
+// WriterLeftOut returns the writer of [WithoutWriter], or "".
+func WriterLeftOut(ctx context.Context) string {
+	writer, _ := ctx.Value(writerKey{}).(string)
+	return writer
+}

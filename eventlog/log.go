@@ -38,7 +38,7 @@ type Log interface {
 
 	// Follow yields the records with sequence > from, waiting for new ones
 	// until ctx ends, which is its last error. A gap is repaired or is an
-	// error, never skipped. Errors: as Read.
+	// error, never skipped. [WithoutWriter] leaves out one writer's. Errors: as Read.
 	Follow(ctx context.Context, session string, from uint64) iter.Seq2[Record, error]
 
 	// Head returns the session's last sequence, or ErrSessionNotFound.
@@ -92,8 +92,17 @@ type Erasure struct {
 	Left string `json:"left,omitempty"`
 }
 
-// MaxPayload is the largest payload of a record, in bytes.
-const MaxPayload = 16 << 20
+// Limits of records and appends.
+const (
+	// MaxPayload is the largest payload of a record, in bytes.
+	MaxPayload = 16 << 20
+	// MaxDepth is how deeply the JSON of a record may be nested. Go's decoder
+	// ends at 10,000, and a state holds what records hold, some levels deeper.
+	MaxDepth = 500
+	// MaxAppendRecords is how many records one append takes: JetStream stores no
+	// larger atomic batch.
+	MaxAppendRecords = 1000
+)
 
 // Durability says what an acknowledged append survives: "fsync" a power
 // loss, "interval=D" a power loss but for the last D, "replicated×N" the loss

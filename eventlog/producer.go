@@ -4,10 +4,6 @@ import (
 	"strings"
 )
 
-// MaxAppendRecords is how many records one append takes: JetStream stores no
-// larger atomic batch.
-const MaxAppendRecords = 1000
-
 // RuntimeOnly reports whether a type is that of a lifecycle chunk. Only the
 // runtime that drives the run writes those, never an outside producer.
 func RuntimeOnly(chunkType string) bool {

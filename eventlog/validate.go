@@ -314,10 +314,6 @@ func (k *checker) added(m *fact.MessageAdded) {
 	}
 }
 
-// MaxDepth is how deeply the JSON of a record may be nested. Go's decoder
-// ends at 10,000, and a state holds what records hold, some levels deeper.
-const MaxDepth = 500
-
 // checkDepth refuses JSON, which is valid, that is nested too deeply.
 func checkDepth(typ string, raw []byte) error {
 	if Depth(raw) > MaxDepth {

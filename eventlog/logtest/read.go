@@ -72,8 +72,11 @@ type following struct {
 	cancel  context.CancelCauseFunc
 }
 
-func startFollowing(t *testing.T, log eventlog.Log, session string, from uint64) *following {
+func startFollowing(t *testing.T, log eventlog.Log, session string, from uint64, without ...string) *following {
 	ctx, cancel := context.WithCancelCause(ctxOf(t))
+	for _, writer := range without {
+		ctx = eventlog.WithoutWriter(ctx, writer)
+	}
 	f := &following{records: make(chan eventlog.Record), err: make(chan error, 1), cancel: cancel}
 	go func() {
 		for r, err := range log.Follow(ctx, session, from) {
@@ -176,6 +179,50 @@ func followers(t *testing.T, log eventlog.Log) {
 	quick.cancel(nil)
 	<-slow.err
 	<-quick.err
+}
+
+func withoutWriter(t *testing.T, log eventlog.Log) {
+	head := append1(t, log, "s", 0, "a")
+	appended := func(writer string, said ...string) {
+		entries := make([]eventlog.Entry, len(said))
+		for i, text := range said {
+			entries[i] = Text("s", text)
+			entries[i].Writer = writer
+		}
+		var err error
+		head, err = put(ctxOf(t), log, "s", head, entries)
+		require.NoError(t, err)
+	}
+	appended("me", "mine")
+	appended("other", "b")
+	at, err := eventlog.Attach(eventlog.WithoutWriter(ctxOf(t), "me"), log, "s")
+	require.NoError(t, err)
+	defer at.Leave()
+
+	f := startFollowing(t, log, "s", 0, "me")
+	require.Equal(t, []string{"a", "b"}, f.next(t, 2))
+	var want []string
+	for i := range 6 {
+		appended("me", numbered(0, 100)...)
+		from := []string{"other", "", "me too"}[i%3]
+		appended(from, numbered(i, i+2)...)
+		appended(from, numbered(i+2, i+3)...)
+		want = append(want, numbered(i, i+3)...)
+		if i%2 == 0 { // else it may be some records behind
+			require.Equal(t, want, f.next(t, len(want)))
+			want = nil
+		}
+	}
+	appended("me", "the last one")
+	require.Equal(t, want, f.next(t, len(want)))
+
+	for r, err := range at.Follow(eventlog.WithoutWriter(ctxOf(t), "me")) {
+		require.NoError(t, err)
+		require.NotEqual(t, "me", r.Writer)
+		if texts(t, []eventlog.Record{r})[0] == numbered(7, 8)[0] {
+			break
+		}
+	}
 }
 
 func closing(t *testing.T, log eventlog.Log) {

@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 		{"sessions are listed", listing},
 		{"followers catch up and go live", follow},
 		{"followers are independent", followers},
+		{"a follower can leave out one writer's records, and gets every other", withoutWriter},
 		{"an attachment misses nothing between what is read and what is live", attachment},
 		{"a closed log ends its followers", closing},
 		{"the writer fences others", fencing},

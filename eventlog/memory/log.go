@@ -122,7 +122,7 @@ func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Se
 // Follow implements eventlog.Log.
 func (l *Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
-		known := false
+		leftOut, known := eventlog.WriterLeftOut(ctx), false
 		for {
 			records, changed, err := l.after(session, from)
 			if err == nil && from > 0 && !l.follows(session, from, known) {
@@ -133,7 +133,7 @@ func (l *Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2
 				return
 			}
 			for _, r := range records {
-				if !yield(r, nil) {
+				if (leftOut == "" || r.Writer != leftOut) && !yield(r, nil) {
 					return
 				}
 				from, known = r.Sequence, true

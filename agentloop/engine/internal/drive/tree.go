@@ -327,12 +327,9 @@ func (r *Tree) onlyDeadlines(effects []decide.Effect) bool {
 // watch wakes the driver when another writer appends to the tree: so
 // a run learns of a submitted result, of a stop, of a further request.
 func (r *Tree) watch(ctx context.Context, head uint64, news chan<- struct{}) error {
-	for rec, err := range r.log.Follow(ctx, r.root, head) {
+	for _, err := range r.log.Follow(eventlog.WithoutWriter(ctx, r.id), r.root, head) {
 		if err != nil {
 			return err
-		}
-		if rec.Writer == r.id {
-			continue
 		}
 		select {
 		case news <- struct{}{}:

@@ -145,7 +145,7 @@ func (l *Live) listen(ctx context.Context, session string, live *follower, at st
 		case r := <-live.records:
 			switch {
 			case r.Sequence <= at.At:
-			case r.previous != at.At: // a gap
+			case at.At < r.since || at.At > r.previous: // a gap
 				if err := catchUp(metrics.CauseGap); err != nil {
 					return err
 				}
@@ -172,7 +172,12 @@ func (l *Live) listen(ctx context.Context, session string, live *follower, at st
 // catchUpLive is CatchUp for a follower of live records.
 func (l *Live) catchUpLive(ctx context.Context, session string, live *follower, cause string, at *store.Cursor, yield func(eventlog.Record, error) bool) error {
 	live.behind.Store(false)
-	read, err := l.CatchUp(ctx, session, at, yield)
+	if past := live.past(at.At); past != at.At {
+		*at = store.Cursor{At: past, Known: true}
+	}
+	read, err := l.CatchUp(ctx, session, at, func(r eventlog.Record, err error) bool {
+		return live.without != "" && live.without == r.Writer || yield(r, err)
+	})
 	l.Metrics.CatchUp(cause, read)
 	return err
 }

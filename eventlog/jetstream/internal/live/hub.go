@@ -61,12 +61,19 @@ type follower struct {
 	records chan *liveRecord
 	behind  atomic.Bool   // the log has records that were not put into records
 	wake    chan struct{} // wakes a waiting follower to check behind
+
+	without string // the writer whose records it does not get, or ""
+	left    span   // the last ones that it did not get; of.mu guards it
 }
 
-// liveRecord is a record and its predecessor's sequence.
+// span is a session's records after one and up to another.
+type span struct{ after, last uint64 }
+
+// liveRecord is a record and its predecessor's sequence. A follower that has any record
+// since has all before this one.
 type liveRecord struct {
 	eventlog.Record
-	previous uint64
+	since, previous uint64
 }
 
 func newHub(l *store.Store, partition int) *hub {
@@ -77,6 +84,7 @@ func (l *Live) hubOf(session string) *hub { return l.hubs[l.PartitionOf(session)
 
 // join returns a follower that receives everything from now on. The caller leaves with
 // the returned function.
+// The follower does not get what [eventlog.WithoutWriter] leaves out.
 func (h *hub) join(ctx context.Context, session string) (*follower, func(), error) {
 	h.mu.Lock()
 	f := h.subscriptions[session]
@@ -92,7 +100,10 @@ func (h *hub) join(ctx context.Context, session string) (*follower, func(), erro
 		h.subscriptions[session] = f
 		h.log.Metrics.Subscribed(1)
 	}
-	r := &follower{of: f, records: make(chan *liveRecord, readerBuffer), wake: make(chan struct{}, 1)}
+	r := &follower{
+		of: f, records: make(chan *liveRecord, readerBuffer), wake: make(chan struct{}, 1),
+		without: eventlog.WriterLeftOut(ctx),
+	}
 	f.mu.Lock()
 	f.followers[r] = struct{}{}
 	f.mu.Unlock()
@@ -179,12 +190,10 @@ func (h *hub) run(f *subscription) {
 				continue
 			}
 			f.last.Store(r.Sequence)
-			if r.Blob != "" {
-				f.allBehind() // each fetches it when it gets there
-				continue
+			if r.Blob == "" {
+				r.Entry = r.DecodeOnce() // once for all followers
 			}
-			r.Entry = r.DecodeOnce() // once for all followers
-			f.handOut(&liveRecord{Record: r.Record, previous: wire.LastSequence(m.Header)})
+			f.handOut(r, wire.LastSequence(m.Header))
 		case <-back:
 			back = h.log.Reconnected() // first, since the next reconnect may come meanwhile
 			f.allBehind()
@@ -223,12 +232,8 @@ func (h *hub) deliver(a *store.PendingAppend, last uint64, now time.Time) (subsc
 	for _, r := range a.Records {
 		r.Sequence, r.Time = at, now
 		link.Raise(&f.last, at)
-		link.Raise(&f.delivered, at)
-		if r.Blob != "" {
-			f.allBehind() // each fetches it when it gets there
-		} else {
-			f.handOut(&liveRecord{Record: r.Record, previous: previous})
-		}
+		f.handOut(r, previous)
+		link.Raise(&f.delivered, at) // only now: run leaves out what is handed out, never what will be
 		at, previous = at+1, at
 	}
 	select {
@@ -239,16 +244,53 @@ func (h *hub) deliver(a *store.PendingAppend, last uint64, now time.Time) (subsc
 	}
 }
 
-func (f *subscription) handOut(r *liveRecord) {
+func (f *subscription) handOut(r wire.Stored, previous uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	var all *liveRecord // for those that want every record
 	for to := range f.followers {
+		if to.without != "" && to.without == r.Writer {
+			to.leaveOut(r.Sequence, previous)
+			continue
+		}
+		if r.Blob != "" {
+			to.fallBehind() // it fetches it when it gets there
+			continue
+		}
+		if all == nil {
+			all = &liveRecord{Record: r.Record, since: previous, previous: previous}
+		}
+		live := all
+		if to.left.last == previous && previous > 0 {
+			live = &liveRecord{Record: r.Record, since: to.left.after, previous: previous}
+		}
 		select {
-		case to.records <- r:
+		case to.records <- live:
 		default:
 			to.fallBehind()
 		}
 	}
+}
+
+// leaveOut notes that the follower does not get a record. The caller holds of.mu.
+func (r *follower) leaveOut(sequence, previous uint64) {
+	if sequence <= r.left.last { // this node's own, come back from the server
+		return
+	}
+	if r.left.last != previous {
+		r.left.after = previous
+	}
+	r.left.last = sequence
+}
+
+// past returns the sequence up to which a follower that has read up to at has everything.
+func (r *follower) past(at uint64) uint64 {
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	if r.left.after > 0 && r.left.after <= at && at < r.left.last {
+		return r.left.last
+	}
+	return at
 }
 
 // allBehind makes all followers read from the log.

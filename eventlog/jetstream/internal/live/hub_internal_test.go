@@ -48,6 +48,38 @@ func TestFollowerCatchesUpWithDropped(t *testing.T) {
 	}
 }
 
+// Records that a follower leaves out need no room in its buffer, and the first one that
+// it gets after them shows no gap: nothing is read from the log.
+func TestWhatAFollowerLeavesOutIsNotReadFromTheLog(t *testing.T) {
+	t.Parallel()
+	l := openUnchecked(t, link.Options{})
+	appended := func(after uint64, writer, text string, n int) uint64 {
+		entries := storetest.TextEntries(text, n)
+		for i := range entries {
+			entries[i].Writer = writer
+		}
+		return storetest.Appended(t, l, "s", after, entries)
+	}
+	head := appended(0, "me", "x", 2)
+	live, leave, err := l.live.join(eventlog.WithoutWriter(t.Context(), "me"), "s")
+	require.NoError(t, err)
+	defer leave()
+	for range 2 {
+		at := head
+		for range readerBuffer + 1 {
+			head = appended(head, "me", "mine", 1)
+			require.Eventually(t, func() bool { return live.past(at) == head }, time.Minute, time.Millisecond)
+		}
+		require.Empty(t, live.records)
+		head = appended(head, "other", "theirs", 1)
+		r := <-live.records
+		require.Equal(t, head, r.Sequence)
+		require.Equal(t, at, r.since)
+		require.False(t, live.behind.Load())
+		require.Equal(t, at-1, live.past(at-1), "a record before is missing")
+	}
+}
+
 // deafened follows the session "s", and makes this node receive none of its live
 // messages.
 func deafened(t *testing.T, l *followed, from uint64) (heard <-chan eventlog.Record) {
