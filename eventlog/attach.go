@@ -58,9 +58,9 @@ func HeadFrom(ctx context.Context, session string) (head uint64, known bool) {
 
 type writerKey struct{}
 
-// WithoutWriter returns a context in which [Log.Follow] leaves out the records of one
-// writer, which must not be empty: one that follows to learn what others append. The
-// records left out move its cursor, so that a gap is seen as ever.
+// WithoutWriter returns a context in which [Log.Follow], or an [Attachment] that is made
+// and followed in it, leaves out the records of one writer, for that writer to learn what
+// others append. A gap is seen as ever. The writer must not be empty.
 func WithoutWriter(ctx context.Context, writer string) context.Context {
 	return context.WithValue(ctx, writerKey{}, writer)
 }
