@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,5 +199,27 @@ func TestADrainingNodeDoesNotBackOff(t *testing.T) {
 		state := stateOf(t, log, "s")
 		require.Equal(t, 1, state.Turn.Step.Attempts)
 		require.True(t, state.Running())
+	})
+}
+
+// Each caller that drains a node learns that its runs have left.
+func TestEveryDrainEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		may := make(chan struct{})
+		loop, err := engine.New(memory.New(), []agentloop.Agent{{Name: "a", Model: saysWhen("Done.", may)}}, nil)
+		require.NoError(t, err)
+		defer loop.Stop()
+		_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+		require.NoError(t, err)
+		synctest.Wait()
+		var drains sync.WaitGroup
+		for range 3 {
+			drains.Go(func() { loop.Drain(t.Context()) })
+		}
+		synctest.Wait()
+		close(may)
+		drains.Wait()
+		require.Zero(t, loop.Load())
 	})
 }

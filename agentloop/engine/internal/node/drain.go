@@ -9,14 +9,19 @@ import "context"
 // is left then is for Stop, and is taken up elsewhere in mid-step.
 func (n *Node) Drain(ctx context.Context) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if !n.Draining() {
 		close(n.drains)
 	}
-	n.mu.Unlock()
-	for n.Driven() > 0 {
+	for len(n.live) > 0 {
+		left := n.left
+		n.mu.Unlock()
 		select {
-		case <-n.left:
+		case <-left:
 		case <-ctx.Done():
+		}
+		n.mu.Lock()
+		if ctx.Err() != nil {
 			return
 		}
 	}

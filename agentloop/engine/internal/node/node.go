@@ -36,7 +36,7 @@ type Node struct {
 	// asked counts the requests that are being appended, by session.
 	asked    map[string]int
 	drains   chan struct{} // closed when the node drains
-	left     chan struct{} // signals Drain that a run has left
+	left     chan struct{} // closed, and made anew, when a run has left
 	suspects chan struct{} // places for suspected trees; see awaitProbation
 	taking   chan struct{} // places for trees from the list that are being folded
 }
@@ -45,7 +45,7 @@ func New(h *drive.Host, states *snapshot.Store, list agentloop.Worklist, agents 
 	n := &Node{
 		host: h, states: states, worklist: list, agents: agents, superseded: superseded,
 		live: map[string]*drivenTree{}, requested: map[string][]*requestHooks{}, asked: map[string]int{},
-		drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
+		drains: make(chan struct{}), left: make(chan struct{}), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 	}
 	h.Drains, h.HandsOver, h.Spread = n.drains, n.HandsOver, n.spread
 	n.Ctx, n.stop = context.WithCancelCause(context.Background())
@@ -180,11 +180,9 @@ func (n *Node) keep(session string, run *drivenTree) {
 			n.host.Metrics.Drives(-1)
 			n.forgetBegun(session)
 			to := run.to
+			close(n.left)
+			n.left = make(chan struct{})
 			n.mu.Unlock()
-			select {
-			case n.left <- struct{}{}:
-			default:
-			}
 			switch {
 			case idle && run.agreed:
 				n.remove(session, run)

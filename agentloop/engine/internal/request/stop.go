@@ -22,6 +22,7 @@ func (c *Core) Stop(ctx context.Context, session string, kind fact.StopKind, rea
 	// A tree that runs is on the list already, and must be stopped without it.
 	idle := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
 	t, ticket, err := c.AppendWork(ctx, session, "", idle, func(t *projector.Tree) ([]record.Draft, error) {
+		waits = false // an earlier proposal may have conflicted
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound
