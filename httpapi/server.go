@@ -214,7 +214,7 @@ func (s *Server) route() (err error) {
 		States: o.States, Logger: o.Logger, Quota: o.Quota, Auth: o.Auth, Identify: o.Identify, Heartbeat: o.Heartbeat, MaxStreams: o.MaxStreams,
 		Meter: o.Metrics,
 	})
-	s.stream = stream.New(o.Log, o.States, o.Logger)
+	s.stream = stream.New(o.Log, o.States)
 	s.inspect = inspect.New(o.Log, o.Loop, o.States, o.ReadModels, s.prices, o.Quota, o.Logger)
 	s.control, err = control.New(control.Options{
 		Log: o.Log, Loop: o.Loop, States: o.States, Quota: o.Quota, Memories: o.Memories, ReadModels: o.ReadModels, Logger: o.Logger,
@@ -224,13 +224,13 @@ func (s *Server) route() (err error) {
 		Log: o.Log, Loop: o.Loop, States: o.States, Logger: o.Logger, ReadModels: o.ReadModels, Version: o.Version, Degraded: o.Degraded, Beside: o.Beside,
 		PublicReady: slices.Contains(o.Public, readyRoute), Grant: o.Subscribe, Revoke: o.Unsubscribe, Reread: o.Reload,
 	}
-	s.chat = chat.New(o.Log, o.Loop, o.States, o.Logger, s.control, s.prices, o.Chat)
-	s.durable = durable.New(durablelog.New(o.Log, o.States, o.Quota), o.Logger)
+	s.chat = chat.New(o.Log, o.Loop, o.States, s.control, s.prices, o.Chat)
+	s.durable = durable.New(durablelog.New(o.Log, o.States, o.Quota))
 	if p := o.Protocols.Responses; p != nil {
 		s.responses = responses.New(o.Log, o.Loop, o.States, o.Logger, newSessionID, o.InterruptObservationDeadline, *p)
 	}
 	if o.Protocols.AGUI {
-		s.agui = agui.New(o.Log, o.Loop, o.States, o.Logger)
+		s.agui = agui.New(o.Log, o.Loop, o.States)
 	}
 	return err
 }

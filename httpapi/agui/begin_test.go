@@ -2,7 +2,6 @@ package agui
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,7 +29,7 @@ func TestOwnerIsCheckedAgain(t *testing.T) {
 	}
 	_, err := log.Append(t.Context(), "s", 0, entries)
 	require.NoError(t, err)
-	s := New(log, nil, snapshot.New(log, nil), slog.New(slog.DiscardHandler))
+	s := New(log, nil, snapshot.New(log, nil))
 	repeat := func(user string) (*projector.Run, error) {
 		return s.begin(auth.WithCaller(t.Context(), auth.Caller{User: user}), "brain", input{thread: "s", run: "r"})
 	}

@@ -1,7 +1,6 @@
 package agui
 
 import (
-	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,11 +29,11 @@ func TestNothingFollowsTheEndOfARun(t *testing.T) {
 	_, err := log.Append(t.Context(), "s", 0, entries)
 	require.NoError(t, err)
 	states := snapshot.New(log, nil)
-	s := &Routes{log: log, states: states, logger: slog.New(slog.DiscardHandler)}
+	s := &Routes{log: log, states: states}
 	now, err := states.Head(t.Context(), "s")
 	require.NoError(t, err)
 	for name, fresh := range map[string]*projector.Tree{"all": nil, "fresh": now} {
-		p := s.reading("s", now.CurrentRun(), eventlog.Attachment{})
+		p := s.reading(nil, "s", now.CurrentRun(), nil)
 		p.fresh = fresh
 		last := ""
 		for e, err := range p.events(t.Context(), log.Read(t.Context(), "s", 0, 0)) {

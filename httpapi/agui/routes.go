@@ -2,7 +2,6 @@ package agui
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 
 	"github.com/helixd/helixd/agentloop/engine"
@@ -18,12 +17,11 @@ type Routes struct {
 	log    eventlog.Log
 	loop   *engine.Loop
 	states *snapshot.Store
-	logger *slog.Logger
 }
 
 // New returns the routes.
-func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, logger *slog.Logger) *Routes {
-	return &Routes{log: log, loop: loop, states: states, logger: logger}
+func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store) *Routes {
+	return &Routes{log: log, loop: loop, states: states}
 }
 
 // Run answers POST /ag-ui/{agent}: it begins a run of the thread, and answers with its events.
@@ -48,13 +46,8 @@ func (s *Routes) Run(w http.ResponseWriter, r *web.Request) error {
 		return err
 	}
 	r.LeaveBody() // the answer may take long
-	return r.Streaming(in.thread, func(ctx context.Context) error {
-		live, err := eventlog.Attach(ctx, s.log, in.thread)
-		if err != nil {
-			return err
-		}
-		defer live.Leave()
-		return s.send(ctx, w, r, s.reading(in.thread, run, live))
+	return stream.Attached(r, s.log, in.thread, func(ctx context.Context, live *stream.Session) error {
+		return s.send(ctx, w, s.reading(r, in.thread, run, live))
 	})
 }
 
@@ -78,13 +71,8 @@ func (s *Routes) Rejoin(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	return r.Streaming(r.Session, func(ctx context.Context) error {
-		live, err := eventlog.Attach(ctx, s.log, r.Session)
-		if err != nil {
-			return err
-		}
-		defer live.Leave()
-		t, err := s.states.Head(eventlog.WithHead(ctx, r.Session, live.Head), r.Session)
+	return stream.Attached(r, s.log, r.Session, func(ctx context.Context, live *stream.Session) error {
+		t, err := live.State(ctx, s.states)
 		switch {
 		case err != nil:
 			return err
@@ -94,23 +82,23 @@ func (s *Routes) Rejoin(w http.ResponseWriter, r *web.Request) error {
 			return eventlog.CursorError(ctx, s.log, r.Session, after.Sequence)
 		case !given && t.CurrentRun() == nil && len(t.Messages) > 0:
 			web.NameSession(w.Header(), r.Session)
-			stream.Send(ctx, s.logger, r, r.Session, r.NewEventWriter(w), standing(t))
+			r.NewEventWriter(w).Send(ctx, r.Session, standing(t))
 			return nil
 		case !given && t.CurrentRun() == nil:
 			return r.Nothing(w)
 		case !given:
-			p := s.reading(r.Session, t.CurrentRun(), live)
+			p := s.reading(r, r.Session, t.CurrentRun(), live)
 			p.fresh = t
-			return s.send(ctx, w, r, p)
+			return s.send(ctx, w, p)
 		}
-		p, err := s.rest(ctx, t, after, live)
+		p, err := s.rest(ctx, r, t, after, live)
 		if err != nil {
 			return err
 		}
 		if p == nil {
 			return r.Nothing(w)
 		}
-		return s.send(ctx, w, r, p)
+		return s.send(ctx, w, p)
 	})
 }
 
@@ -144,15 +132,11 @@ func later(a, b web.Position) bool {
 	return a.Frames > b.Frames
 }
 
-func (s *Routes) send(ctx context.Context, w http.ResponseWriter, r *web.Request, p *reading) error {
-	records, stop, err := stream.Peek(stream.Since(ctx, s.log, p.session, p.run.StartSequence, p.live))
-	if err != nil {
-		return err
-	}
-	defer stop()
-	web.NameSession(w.Header(), p.session)
-	out := r.NewEventWriter(w)
+func (s *Routes) send(ctx context.Context, w http.ResponseWriter, p *reading) error {
+	out := p.request.NewEventWriter(w)
 	out.Break = p.cut
-	stream.Send(ctx, s.logger, r, p.session, out, p.events(ctx, records))
-	return nil
+	return p.live.Answer(ctx, out, p.run.StartSequence, true, func(records stream.Records) stream.Events {
+		web.NameSession(w.Header(), p.session)
+		return p.events(ctx, records)
+	})
 }

@@ -2,10 +2,9 @@ package agui
 
 import (
 	"context"
-	"iter"
-	"log/slog"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/internal/stream"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
@@ -29,11 +28,11 @@ func (f *folder) position(r eventlog.Record, i int) web.Position {
 type reading struct {
 	log    eventlog.Log
 	states *snapshot.Store
-	logger *slog.Logger
 
+	request *web.Request
 	session string
 	run     *projector.Run
-	live    eventlog.Attachment
+	live    *stream.Session
 	after   web.Position // the last event that the client has
 	// fresh is the state that a new client begins with; nil: the client gets the events after
 	// after.
@@ -42,19 +41,19 @@ type reading struct {
 	over bool
 }
 
-func (s *Routes) reading(session string, run *projector.Run, live eventlog.Attachment) *reading {
-	return &reading{log: s.log, states: s.states, logger: s.logger, session: session, run: run, live: live}
+func (s *Routes) reading(r *web.Request, session string, run *projector.Run, live *stream.Session) *reading {
+	return &reading{log: s.log, states: s.states, request: r, session: session, run: run, live: live}
 }
 
 // rest returns the reading that a client continues with that has the events up to after, or nil
 // if there is nothing to come: the rest of that event's run, else the next one.
-func (s *Routes) rest(ctx context.Context, t *projector.Tree, after web.Position, live eventlog.Attachment) (*reading, error) {
+func (s *Routes) rest(ctx context.Context, r *web.Request, t *projector.Tree, after web.Position, live *stream.Session) (*reading, error) {
 	for i := range t.Runs {
 		run := &t.Runs[i]
 		if i+1 < len(t.Runs) && t.Runs[i+1].StartSequence < after.Sequence {
 			continue // a later run has the event
 		}
-		p := s.reading(t.SessionID, run, live)
+		p := s.reading(r, t.SessionID, run, live)
 		p.after = after
 		more, err := p.more(ctx, t.Head)
 		if err != nil {
@@ -96,7 +95,7 @@ func (p *reading) folder(ctx context.Context) *folder {
 
 // events yields the run's events. If the log fails, the last one says so: clients take a stream
 // that merely ends for a run that has succeeded.
-func (p *reading) events(ctx context.Context, records iter.Seq2[eventlog.Record, error]) iter.Seq2[web.Event, error] {
+func (p *reading) events(ctx context.Context, records stream.Records) stream.Events {
 	return func(yield func(web.Event, error) bool) {
 		var ready []object
 		collect := func(e object) { ready = append(ready, e) }
@@ -169,7 +168,7 @@ func (p *reading) fail(ctx context.Context, err error, yield func(web.Event, err
 		yield(web.Event{}, err)
 		return
 	}
-	p.logger.ErrorContext(ctx, "stream broke off", eventlog.LogSession, p.session, "error", err)
+	p.request.BrokeOff(p.session, err)
 	p.over = yield(web.Event{Data: broken()}, nil)
 }
 

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"log/slog"
 	"sync/atomic"
 
 	"github.com/helixd/helixd/agentloop/engine"
@@ -16,15 +15,14 @@ type Routes struct {
 	log     eventlog.Log
 	loop    *engine.Loop
 	states  *snapshot.Store
-	logger  *slog.Logger
 	control *control.Routes
 	prices  *inspect.Prices
 	current atomic.Pointer[Options] // nil: there is no chat
 }
 
 // New returns the routes. If o is nil, the server has no chat.
-func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, logger *slog.Logger, control *control.Routes, prices *inspect.Prices, o *Options) *Routes {
-	s := &Routes{log: log, loop: loop, states: states, logger: logger, control: control, prices: prices}
+func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, control *control.Routes, prices *inspect.Prices, o *Options) *Routes {
+	s := &Routes{log: log, loop: loop, states: states, control: control, prices: prices}
 	s.Configure(o)
 	return s
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"net/http"
 	"slices"
 
@@ -51,20 +50,18 @@ type encoder interface {
 
 // replyWith answers with the stream of the session's current assistant message.
 func (s *Routes) replyWith(w http.ResponseWriter, r *web.Request, session string, c portion) error {
-	return r.Streaming(session, func(ctx context.Context) error { return s.streamReply(ctx, w, r, session, c) })
-}
-
-func (s *Routes) streamReply(ctx context.Context, w http.ResponseWriter, r *web.Request, session string, c portion) error {
-	live, err := eventlog.Attach(ctx, s.log, session)
+	err := stream.Attached(r, s.log, session, func(ctx context.Context, live *stream.Session) error {
+		return s.streamReply(ctx, w, r, session, live, c)
+	})
 	if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
 		return r.Nothing(w)
 	}
-	if err != nil {
-		return err
-	}
-	defer live.Leave()
-	past := eventlog.WithHead(ctx, session, live.Head) // the head is asked for once
-	t, err := s.states.Head(past, session)
+	return err
+}
+
+func (s *Routes) streamReply(ctx context.Context, w http.ResponseWriter, r *web.Request, session string, live *stream.Session, c portion) error {
+	past := live.Past(ctx)
+	t, err := live.State(ctx, s.states)
 	if err != nil {
 		return err
 	}
@@ -85,17 +82,13 @@ func (s *Routes) streamReply(ctx context.Context, w http.ResponseWriter, r *web.
 			return r.Nothing(w)
 		}
 	}
-	history, stop, err := stream.Peek(s.log.Read(past, session, min(at.before, at.after.Sequence), at.head))
-	if err != nil {
-		return err
-	}
-	defer stop()
-	web.NameSession(w.Header(), session)
-	if !c.textParts {
-		w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
-	}
-	stream.Send(ctx, s.logger, r, session, r.NewEventWriter(w), s.events(ctx, history, at))
-	return nil
+	return live.Answer(ctx, r.NewEventWriter(w), min(at.before, at.after.Sequence), false, func(history stream.Records) stream.Events {
+		web.NameSession(w.Header(), session)
+		if !c.textParts {
+			w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
+		}
+		return s.events(ctx, history, at)
+	})
 }
 
 // placeInMessage moves the position of a client that has frames of the message's first
@@ -153,7 +146,7 @@ type start struct {
 	dead          eventlog.Truncations
 	end           *uimessage.Ending // what comes at head instead of following
 	stopped       uint64            // the record that ended it
-	live          func(context.Context) iter.Seq2[eventlog.Record, error]
+	live          func(context.Context) stream.Records
 }
 
 func (s *Routes) startOf(session string, t *projector.Tree, c portion) start {
@@ -231,7 +224,7 @@ func (s *Routes) encoderFor(t *projector.Tree, c portion) encoder {
 
 // events yields the events of a chat stream. history are the records up to
 // at.head, from the message's first one or the client's position on.
-func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
+func (s *Routes) events(ctx context.Context, history stream.Records, at start) stream.Events {
 	return func(yield func(web.Event, error) bool) {
 		f := &feed{at: at, to: deliveryTo(at.after), chat: s.options(), yield: yield}
 		f.send(unrecorded(at.first...))
@@ -247,7 +240,7 @@ func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, 
 			f.finish(f.last.sequence, f.last.frames, *at.end)
 			return
 		}
-		for r, err := range stream.After(at.head, at.live(ctx)) {
+		for r, err := range at.live(ctx) {
 			var t *projector.Tree
 			if err == nil && r.Agent == at.root && stream.MayEnd(r.Envelope) {
 				t, err = s.states.At(ctx, at.session, r.Sequence)

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
 
@@ -19,12 +18,11 @@ const Prefix = "/v1/stream/"
 // Routes answer the requests of the protocol.
 type Routes struct {
 	streams *durable.Streams
-	logger  *slog.Logger
 }
 
 // New returns the routes of the streams of a log.
-func New(streams *durable.Streams, logger *slog.Logger) *Routes {
-	return &Routes{streams: streams, logger: logger}
+func New(streams *durable.Streams) *Routes {
+	return &Routes{streams: streams}
 }
 
 // Headers of the protocol.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/helixd/helixd/agentloop/durable"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi/internal/stream"
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
@@ -42,7 +41,7 @@ func (s *Routes) follow(w http.ResponseWriter, r *web.Request, v *durable.View, 
 		if !durable.IsText(v.ContentType) {
 			w.Header().Set(headerSSEEncoding, "base64")
 		}
-		stream.Send(ctx, s.logger, r, r.Session, r.NewEventWriter(w), func(yield func(web.Event, error) bool) {
+		r.NewEventWriter(w).Send(ctx, r.Session, func(yield func(web.Event, error) bool) {
 			for e, err := first, error(nil); more; e, err, more = next() {
 				if err != nil && (lasting.Err() != nil && ctx.Err() == nil || errors.Is(err, durable.ErrNotFound)) {
 					return // it has lasted long enough, or the stream is deleted: the client learns it from its next request

@@ -3,7 +3,6 @@ package responses
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
@@ -36,12 +35,12 @@ func (s *Routes) now(ctx context.Context, p place) (*folder, error) {
 // await folds a run until it ends. If ctx ends first, it returns what there is, and the cause.
 func (s *Routes) await(ctx context.Context, p place) (*folder, error) {
 	f := folderOf(p, nil)
-	live, err := eventlog.Attach(ctx, s.log, p.session)
+	live, err := stream.Attach(ctx, s.log, p.session)
 	if err != nil {
 		return f, err
 	}
 	defer live.Leave()
-	for r, err := range stream.Since(ctx, s.log, p.session, p.run.StartSequence, live) {
+	for r, err := range live.Since(ctx, p.run.StartSequence) {
 		if err != nil && ctx.Err() == nil {
 			return f, err
 		}
@@ -58,18 +57,7 @@ func (s *Routes) await(ctx context.Context, p place) (*folder, error) {
 // stream answers with the events of a response whose sequence_number is greater than after,
 // until the response ends.
 func (s *Routes) stream(w http.ResponseWriter, r *web.Request, p place, after int) error {
-	return r.Streaming(p.session, func(ctx context.Context) error {
-		live, err := eventlog.Attach(ctx, s.log, p.session)
-		if err != nil {
-			return err
-		}
-		defer live.Leave()
-		records, stop, err := stream.Peek(stream.Since(ctx, s.log, p.session, p.run.StartSequence, live))
-		if err != nil {
-			return err
-		}
-		defer stop()
-		web.NameSession(w.Header(), p.session)
+	return stream.Attached(r, s.log, p.session, func(ctx context.Context, live *stream.Session) error {
 		out, sent := r.NewEventWriter(w), &progress{last: after}
 		// The SDKs take a stream that just ends for a whole one.
 		out.Break = func() web.Event {
@@ -78,8 +66,10 @@ func (s *Routes) stream(w http.ResponseWriter, r *web.Request, p place, after in
 			}
 			return broken("The stream has broken off, and the response continues: continue the stream with starting_after.", sent.last)
 		}
-		stream.Send(ctx, s.logger, r, p.session, out, s.events(ctx, p, records, sent))
-		return nil
+		return live.Answer(ctx, out, p.run.StartSequence, true, func(records stream.Records) stream.Events {
+			web.NameSession(w.Header(), p.session)
+			return events(ctx, r, p, records, sent)
+		})
 	})
 }
 
@@ -92,7 +82,7 @@ type progress struct {
 // events yields the events of a response that the client lacks, and updates sent. If the log
 // fails, the last one says so: the client can continue the stream after the last
 // sequence_number that it has.
-func (s *Routes) events(ctx context.Context, p place, records iter.Seq2[eventlog.Record, error], sent *progress) iter.Seq2[web.Event, error] {
+func events(ctx context.Context, request *web.Request, p place, records stream.Records, sent *progress) stream.Events {
 	return func(yield func(web.Event, error) bool) {
 		var ready []event
 		f := folderOf(p, func(e event) { ready = append(ready, e) })
@@ -100,7 +90,7 @@ func (s *Routes) events(ctx context.Context, p place, records iter.Seq2[eventlog
 		for r, err := range records {
 			if err != nil {
 				if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-					s.logger.ErrorContext(ctx, "stream broke off", eventlog.LogSession, p.session, "error", err)
+					request.BrokeOff(p.session, err)
 					sent.over = true
 					yield(broken("The log can't be read now: continue the stream with starting_after.", sent.last), nil)
 				} else {

@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math"
 	"net/http"
 	"slices"
@@ -106,7 +105,7 @@ func (s *Routes) auditExport(r *web.Request) {
 }
 
 // selected returns the records of a request, unfiltered.
-func (s *Routes) selected(r *web.Request, want recordQuery) (iter.Seq2[eventlog.Record, error], error) {
+func (s *Routes) selected(r *web.Request, want recordQuery) (Records, error) {
 	head, err := s.log.Head(r.Context(), r.Session)
 	if err != nil {
 		return nil, err
@@ -133,49 +132,37 @@ func (s *Routes) selected(r *web.Request, want recordQuery) (iter.Seq2[eventlog.
 // follow them. However the answer ends, the client resumes after the last record that it
 // has.
 func (s *Routes) followRecords(w http.ResponseWriter, r *web.Request, want recordQuery) error {
-	return r.Streaming(r.Session, func(ctx context.Context) error {
-		live, err := eventlog.Attach(ctx, s.log, r.Session)
-		if err != nil {
-			return err
-		}
-		defer live.Leave()
+	return Attached(r, s.log, r.Session, func(ctx context.Context, live *Session) error {
 		if want.from > live.Head {
 			return eventlog.CursorError(ctx, s.log, r.Session, want.from)
 		}
-		history, stop, err := Peek(s.log.Read(eventlog.WithHead(ctx, r.Session, live.Head), r.Session, want.from, live.Head))
-		if err != nil {
-			return err
-		}
-		defer stop()
-		s.auditExport(r)
 		out := r.NewEventWriter(w)
 		out.Lines = true
-		Send(ctx, s.logger, r, r.Session, out, lines(want, history, live.Follow(ctx)))
-		return nil
+		return live.Answer(ctx, out, want.from, true, func(records Records) Events {
+			s.auditExport(r)
+			return lines(want, records)
+		})
 	})
 }
 
-// lines returns the records of all sequences, in order, that pass the filter, as events
-// of NDJSON.
-func lines(want recordQuery, all ...iter.Seq2[eventlog.Record, error]) iter.Seq2[web.Event, error] {
+// lines returns the records that pass the filter as events of NDJSON.
+func lines(want recordQuery, records Records) Events {
 	return func(yield func(web.Event, error) bool) {
 		n := 0
-		for _, records := range all {
-			for r, err := range records {
-				var e web.Event
-				if err == nil {
-					if !want.filter.takes(r.Envelope) {
-						continue
-					}
-					e.Data, err = eventlog.Marshal(r)
+		for r, err := range records {
+			var e web.Event
+			if err == nil {
+				if !want.filter.takes(r.Envelope) {
+					continue
 				}
-				if err != nil {
-					yield(web.Event{}, fmt.Errorf("httpapi: follow records: %w", err))
-					return
-				}
-				if n++; !yield(e, nil) || n == want.limit {
-					return
-				}
+				e.Data, err = eventlog.Marshal(r)
+			}
+			if err != nil {
+				yield(web.Event{}, fmt.Errorf("httpapi: follow records: %w", err))
+				return
+			}
+			if n++; !yield(e, nil) || n == want.limit {
+				return
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -44,20 +43,13 @@ func (s *Routes) Replay(w http.ResponseWriter, r *web.Request) error {
 		case !bounded && from > t.Head:
 			return eventlog.CursorError(ctx, s.log, r.Session, from)
 		}
-		records := func(func(eventlog.Record, error) bool) {}
-		if from < t.Head {
-			records = s.log.Read(ctx, r.Session, from, t.Head)
-		}
-		history, stop, err := Peek(records)
-		if err != nil {
-			return err
-		}
-		defer stop()
 		p := &pace{Routes: s, session: r.Session, speed: speed, most: most}
 		out := r.NewEventWriter(w)
 		out.Closes, out.Paced = true, true
-		Send(ctx, s.logger, r, r.Session, out, p.events(ctx, history, startOf(r.Session, t, replayEnding)))
-		return nil
+		history := &Session{eventlog.Attachment{Head: t.Head}, s.log, r.Session}
+		return history.Answer(ctx, out, from, false, func(records Records) Events {
+			return p.events(ctx, records, startOf(r.Session, t, replayEnding))
+		})
 	})
 }
 
@@ -117,7 +109,7 @@ const replaySlack = 250 * time.Millisecond
 
 // events yields the chunks of history that are not truncated at at.head, each when
 // it is due, and then at.end.
-func (p *pace) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
+func (p *pace) events(ctx context.Context, history Records, at start) Events {
 	return func(yield func(web.Event, error) bool) {
 		for r, err := range history {
 			if err == nil && at.dead.Covers(r) {

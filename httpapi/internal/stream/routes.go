@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"log/slog"
-
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -11,11 +9,10 @@ import (
 type Routes struct {
 	log    eventlog.Log
 	states *snapshot.Store
-	logger *slog.Logger
 	live   liveEvents
 }
 
 // New returns the routes of a log.
-func New(log eventlog.Log, states *snapshot.Store, logger *slog.Logger) *Routes {
-	return &Routes{log: log, states: states, logger: logger}
+func New(log eventlog.Log, states *snapshot.Store) *Routes {
+	return &Routes{log: log, states: states}
 }

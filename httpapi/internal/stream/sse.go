@@ -2,8 +2,6 @@ package stream
 
 import (
 	"context"
-	"iter"
-	"log/slog"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
@@ -21,23 +19,17 @@ func (s *Routes) SSE(w http.ResponseWriter, r *web.Request) error {
 
 // attach answers with a stream of events after the client's cursor. An error of the cursor
 // is answered before the headers. ending returns the event to send instead of following,
-// or nil. events receives the records between the cursor and at.head. closes is for streams
-// with an event close. The session's head is read once.
+// or nil. events receives the records after the cursor. closes is for streams with an event
+// close.
 func (s *Routes) attach(w http.ResponseWriter, r *web.Request, closes bool, ending func(*projector.Session) *web.Event,
-	events func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error],
+	events func(ctx context.Context, records Records, at start) Events,
 ) error {
 	from, err := cursor(r)
 	if err != nil {
 		return err
 	}
-	return r.Streaming(r.Session, func(ctx context.Context) error {
-		live, err := eventlog.Attach(ctx, s.log, r.Session)
-		if err != nil {
-			return err
-		}
-		defer live.Leave()
-		past := eventlog.WithHead(ctx, r.Session, live.Head)
-		t, err := s.states.Head(past, r.Session)
+	return Attached(r, s.log, r.Session, func(ctx context.Context, live *Session) error {
+		t, err := live.State(ctx, s.states)
 		if err != nil {
 			return err
 		}
@@ -45,43 +37,10 @@ func (s *Routes) attach(w http.ResponseWriter, r *web.Request, closes bool, endi
 			return eventlog.CursorError(ctx, s.log, r.Session, from)
 		}
 		at := startOf(r.Session, t, ending)
-		at.live = live.Follow
-		history, stop, err := Peek(s.log.Read(past, r.Session, from, t.Head))
-		if err != nil {
-			return err
-		}
-		defer stop()
 		out := r.NewEventWriter(w)
 		out.Closes = closes
-		Send(ctx, s.logger, r, r.Session, out, events(ctx, history, at))
-		return nil
+		return live.Answer(ctx, out, from, at.end == nil, func(records Records) Events { return events(ctx, records, at) })
 	})
-}
-
-// Send answers with a session's events until they end or the client leaves.
-func Send(ctx context.Context, logger *slog.Logger, r *web.Request, session string, out *web.EventWriter, events iter.Seq2[web.Event, error]) {
-	if err := out.Open(); err != nil || r.Method == http.MethodHead {
-		return // the client has left
-	}
-	if err := out.Pump(ctx, events); err != nil {
-		logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, session, "error", err)
-	}
-}
-
-// Peek reads the first record ahead: only then does a read fail whose records retention
-// has removed. The records can be read until stop is called.
-func Peek(records iter.Seq2[eventlog.Record, error]) (all iter.Seq2[eventlog.Record, error], stop func(), err error) {
-	next, stop := iter.Pull2(records)
-	r, err, ok := next()
-	if err != nil {
-		stop()
-		return nil, nil, err
-	}
-	return func(yield func(eventlog.Record, error) bool) {
-		for ok && yield(r, err) {
-			r, err, ok = next()
-		}
-	}, stop, nil
 }
 
 // cursor returns the last sequence that the client has: the parameter fromSequence, else
@@ -112,40 +71,6 @@ type start struct {
 	dead          eventlog.Truncations
 	status        eventlog.StreamStatus
 	end           *web.Event // what to send at head instead of following
-	live          func(context.Context) iter.Seq2[eventlog.Record, error]
-}
-
-// follow yields the records after head.
-func (at start) follow(ctx context.Context) iter.Seq2[eventlog.Record, error] {
-	return After(at.head, at.live(ctx))
-}
-
-// After leaves out the records up to head.
-func After(head uint64, records iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
-	return func(yield func(eventlog.Record, error) bool) {
-		for r, err := range records {
-			if (err != nil || r.Sequence > head) && !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
-// Since yields the records of a session after a sequence, as they come. live is attached to it.
-func Since(ctx context.Context, log eventlog.Log, session string, after uint64, live eventlog.Attachment) iter.Seq2[eventlog.Record, error] {
-	return func(yield func(eventlog.Record, error) bool) {
-		past := eventlog.WithHead(ctx, session, live.Head)
-		for r, err := range log.Read(past, session, after, live.Head) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-		for r, err := range After(live.Head, live.Follow(ctx)) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 func startOf(session string, t *projector.Tree, ending func(*projector.Session) *web.Event) start {
@@ -156,40 +81,31 @@ func startOf(session string, t *projector.Tree, ending func(*projector.Session) 
 
 // events yields the events of a client.
 //
-// Up to at.head these are the records of history that are not truncated: as
-// eventlog.Effective, but with the markers that the fold has collected already. Facts
-// among them that ended earlier turns make no event. From at.head on it follows the log,
-// so no record is lost or sent twice in between.
-func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
+// Up to at.head these are the records that are not truncated: as eventlog.Effective, but
+// with the markers that the fold has collected already. Facts among them that ended earlier
+// turns make no event.
+func (s *Routes) events(ctx context.Context, records Records, at start) Events {
 	return func(yield func(web.Event, error) bool) {
-		for r, err := range history {
+		for r, err := range records {
 			if err != nil {
 				yield(web.Event{}, err)
 				return
 			}
-			if at.dead.Covers(r) {
+			past := r.Sequence <= at.head
+			if past && at.dead.Covers(r) {
 				continue
 			}
-			if e, ok := chunkEvent(r); ok && !yield(e, nil) {
-				return
+			eventOf := chunkEvent
+			if !past { // other clients get it, too
+				eventOf = s.live.chunkEvent
 			}
-		}
-		if at.end != nil {
-			yield(*at.end, nil)
-			return
-		}
-		for r, err := range at.follow(ctx) {
-			if err != nil {
-				yield(web.Event{}, err)
-				return
-			}
-			if e, ok := s.live.chunkEvent(r); ok {
+			if e, ok := eventOf(r); ok {
 				if !yield(e, nil) {
 					return
 				}
 				continue
 			}
-			if r.Agent != at.root || !MayEnd(r.Envelope) {
+			if past || r.Agent != at.root || !MayEnd(r.Envelope) {
 				continue
 			}
 			t, err := s.states.At(ctx, at.session, r.Sequence)
@@ -201,6 +117,9 @@ func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, 
 				yield(*end, nil)
 				return
 			}
+		}
+		if at.end != nil {
+			yield(*at.end, nil)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"time"
 
@@ -31,9 +30,9 @@ import (
 // The cursor is that of /sse. A new client of a stream that has ended gets its chunks and
 // the end; once a new turn has begun, it gets the chunks of all turns and live ones.
 func (s *Routes) StoreStream(w http.ResponseWriter, r *web.Request) error {
-	return s.attach(w, r, false, storeEnding, func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
+	return s.attach(w, r, false, storeEnding, func(ctx context.Context, records Records, at start) Events {
 		f := &storeEvents{Routes: s, at: at, every: lookEvery, known: at.head, looked: time.Now()}
-		return f.events(ctx, history)
+		return f.events(ctx, records)
 	})
 }
 
@@ -51,40 +50,32 @@ type storeEvents struct {
 	known  uint64 // markers are known up to here
 }
 
-// events yields the client's events: those of history up to at.head, then live ones.
-func (f *storeEvents) events(ctx context.Context, history iter.Seq2[eventlog.Record, error]) iter.Seq2[web.Event, error] {
+// events yields the client's events.
+func (f *storeEvents) events(ctx context.Context, records Records) Events {
 	return func(yield func(web.Event, error) bool) {
-		send := func(records iter.Seq2[eventlog.Record, error]) (goesOn bool) {
-			for r, err := range records {
-				var out []web.Event
-				over := false
-				if err == nil {
-					out, over, err = f.take(ctx, r)
-				}
-				for _, e := range out {
-					if !yield(e, nil) {
-						return false
-					}
-				}
-				if err != nil {
-					yield(web.Event{}, err)
-				}
-				if over || err != nil {
-					return false
+		for r, err := range records {
+			var out []web.Event
+			over := false
+			if err == nil {
+				out, over, err = f.take(ctx, r)
+			}
+			for _, e := range out {
+				if !yield(e, nil) {
+					return
 				}
 			}
-			return true
-		}
-		if !send(history) {
-			return
+			if err != nil {
+				yield(web.Event{}, err)
+			}
+			if over || err != nil {
+				return
+			}
 		}
 		if f.at.end != nil {
 			end := *f.at.end
 			end.ID.Sequence = f.at.head
 			yield(end, nil)
-			return
 		}
-		send(f.at.follow(ctx))
 	}
 }
 

@@ -1,11 +1,9 @@
 package stream
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -83,13 +81,15 @@ func entry(t *testing.T, c eventlog.Chunk, f fact.Fact) (e eventlog.Entry) {
 // ahead for just now.
 func feedOf(t *testing.T, log eventlog.Log, every time.Duration) iter.Seq2[web.Event, error] {
 	t.Helper()
-	s := New(log, snapshot.New(log, nil), slog.New(slog.DiscardHandler))
+	s := New(log, snapshot.New(log, nil))
 	tree, err := s.states.Head(t.Context(), "s")
 	require.NoError(t, err)
 	at := startOf("s", tree, storeEnding)
-	at.live = func(ctx context.Context) iter.Seq2[eventlog.Record, error] { return log.Follow(ctx, "s", tree.Head) }
+	live, err := Attach(t.Context(), log, "s")
+	require.NoError(t, err)
+	t.Cleanup(live.Leave)
 	f := &storeEvents{Routes: s, at: at, every: every, looked: time.Now(), known: tree.Head}
-	return f.events(t.Context(), log.Read(t.Context(), "s", 0, tree.Head))
+	return f.events(t.Context(), live.Since(t.Context(), 0))
 }
 
 func said(t *testing.T, e web.Event) string {

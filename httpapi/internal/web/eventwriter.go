@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // Event is a server-sent event.
@@ -24,10 +26,10 @@ type Event struct {
 
 // EventWriter writes server-sent events or, with Lines, only their data.
 type EventWriter struct {
-	gate  *Gate
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	Lines bool // NDJSON; an empty line is a heartbeat
+	request *Request
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	Lines   bool // NDJSON; an empty line is a heartbeat
 	// Closes: if the caller's credentials expire, an event close comes before the end.
 	Closes bool
 	// Break, if set, returns the last event of a stream that ends before its events do, since
@@ -39,12 +41,28 @@ type EventWriter struct {
 	Paced bool
 }
 
-func (g *Gate) NewEventWriter(w http.ResponseWriter) *EventWriter {
-	return &EventWriter{gate: g, w: w, rc: http.NewResponseController(w)}
+// NewEventWriter returns a writer of the events that answer the request.
+func (r *Request) NewEventWriter(w http.ResponseWriter) *EventWriter {
+	return &EventWriter{request: r, w: w, rc: http.NewResponseController(w)}
 }
 
-// Open sends the headers.
-func (o *EventWriter) Open() error {
+// Send answers with a session's events until they end or the client leaves.
+func (o *EventWriter) Send(ctx context.Context, session string, events iter.Seq2[Event, error]) {
+	if err := o.open(); err != nil || o.request.Method == http.MethodHead {
+		return // the client has left
+	}
+	if err := o.pump(ctx, events); err != nil {
+		o.request.BrokeOff(session, err)
+	}
+}
+
+// BrokeOff logs that the stream of a session's records ends because of an error.
+func (r *Request) BrokeOff(session string, err error) {
+	r.logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, session, "error", err)
+}
+
+// open sends the headers.
+func (o *EventWriter) open() error {
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	if o.Lines {
@@ -53,7 +71,7 @@ func (o *EventWriter) Open() error {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Connection", "keep-alive")
 	h.Set("X-Accel-Buffering", "no")
-	o.gate.ExtendDeadline(o.rc)
+	o.request.ExtendDeadline(o.rc)
 	o.w.WriteHeader(200)
 	return o.flush()
 }
@@ -82,7 +100,7 @@ func (o *EventWriter) append(b []byte, e Event) []byte {
 }
 
 func (o *EventWriter) heartbeat() error {
-	o.gate.ExtendDeadline(o.rc)
+	o.request.ExtendDeadline(o.rc)
 	beat := ": heartbeat\n\n"
 	if o.Lines {
 		beat = "\n"
@@ -95,12 +113,12 @@ func (o *EventWriter) heartbeat() error {
 
 func (o *EventWriter) flush() error { return o.rc.Flush() }
 
-// Pump writes events until there are no more, the client leaves or ctx ends. It returns
+// pump writes events until there are no more, the client leaves or ctx ends. It returns
 // the error of events; that a client leaves or the server closes is no error.
 //
-// A goroutine pulls the events, and has ended when Pump returns. Events that become ready
+// A goroutine pulls the events, and has ended when pump returns. Events that become ready
 // during a write go out together in the next write and flush.
-func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) error {
+func (o *EventWriter) pump(ctx context.Context, events iter.Seq2[Event, error]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var failed error
 	out := newOutbox()
@@ -133,7 +151,7 @@ func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) 
 	}
 	defer o.count()()
 
-	idle := time.NewTimer(o.gate.heartbeat)
+	idle := time.NewTimer(o.request.heartbeat)
 	defer idle.Stop()
 	for {
 		over := false
@@ -147,17 +165,17 @@ func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) 
 			if o.heartbeat() != nil {
 				return nil
 			}
-			idle.Reset(o.gate.heartbeat)
+			idle.Reset(o.request.heartbeat)
 			continue
 		case <-ctx.Done():
 			return stop(true)
 		}
 		if b := out.take(); len(b) > 0 {
-			if o.gate.WriteAll(o.w, o.rc, b) != nil || o.flush() != nil {
+			if o.request.WriteAll(o.w, o.rc, b) != nil || o.flush() != nil {
 				return nil
 			}
 			out.reuse(b)
-			idle.Reset(o.gate.heartbeat)
+			idle.Reset(o.request.heartbeat)
 		}
 		if over {
 			return stop(false)
@@ -179,7 +197,7 @@ func (o *EventWriter) farewell(out *outbox) {
 		return
 	}
 	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
-	if o.gate.WriteAll(o.w, o.rc, o.broken(out, fmt.Sprintf(": the server is closing\nretry: %d\n\n", retry))) == nil {
+	if o.request.WriteAll(o.w, o.rc, o.broken(out, fmt.Sprintf(": the server is closing\nretry: %d\n\n", retry))) == nil {
 		_ = o.flush()
 	}
 }
@@ -208,7 +226,7 @@ func (o *EventWriter) expired(out *outbox) {
 	if o.Closes {
 		text += "event: close\ndata: {\"type\":\"close\",\"code\":\"TOKEN_EXPIRED\"}\n\n"
 	}
-	if o.gate.WriteAll(o.w, o.rc, o.broken(out, text)) == nil {
+	if o.request.WriteAll(o.w, o.rc, o.broken(out, text)) == nil {
 		_ = o.flush()
 	}
 }
@@ -241,5 +259,5 @@ func (o *EventWriter) count() (done func()) {
 	if t, ok := o.w.(*Tracker); ok {
 		route = t.Label()
 	}
-	return o.gate.meter.Streaming(route)
+	return o.request.meter.Streaming(route)
 }
