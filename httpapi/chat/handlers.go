@@ -73,7 +73,7 @@ func textParts(q web.Query) (bool, error) {
 // /submit-tool-result, and then resumes the session if no other call is open. A session
 // that was interrupted still waits for its user.
 func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
-	raw, err := r.ReadBody(w, api.MaxSubmitBody, web.DefaultBodyTimeout)
+	raw, err := r.ReadBody(w, api.MaxSubmitBody)
 	if err != nil {
 		return err
 	}

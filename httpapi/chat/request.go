@@ -6,7 +6,6 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/control"
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
@@ -42,7 +41,7 @@ type postBody struct {
 // readBody reads the body of POST /chat. The session is the member sessionId,
 // else id: an id that is not the session's names only the client's chat.
 func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (postBody, error) {
-	o, err := r.ReadNamed(w, api.MaxBody, "sessionId", "id")
+	o, err := r.ReadNamed(w, "sessionId", "id")
 	if err != nil {
 		return postBody{}, err
 	}

@@ -37,7 +37,7 @@ func (s *Routes) Create(w http.ResponseWriter, r *web.Request) error {
 			return err
 		}
 	}
-	if c.Data, err = r.ReadAny(w, MaxBody, web.DefaultBodyTimeout); err != nil {
+	if c.Data, err = r.ReadAny(w, MaxBody); err != nil {
 		return err
 	}
 	ctx, cancel := r.Detached() // a client that leaves must not leave half of it
@@ -88,7 +88,7 @@ func (s *Routes) Append(w http.ResponseWriter, r *web.Request) error {
 	if a.WriterSeq != "" && eventlog.ValidateID(a.WriterSeq) != nil {
 		return web.Invalid(headerSeq, "must be text")
 	}
-	if a.Data, err = r.ReadAny(w, MaxBody, web.DefaultBodyTimeout); err != nil {
+	if a.Data, err = r.ReadAny(w, MaxBody); err != nil {
 		return err
 	}
 	if len(a.Data) > 0 { // a close alone may have any

@@ -64,7 +64,7 @@ func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (o *web.Object,
 	}
 	var raw []byte
 	if o = (&web.Object{Err: new(error)}); r.ContentLength != 0 || r.Segment(3) != "" {
-		if raw, err = r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout); err != nil {
+		if raw, err = r.ReadBody(w, api.MaxBody); err != nil {
 			return nil, "", err
 		}
 		if o, err = r.Parse(raw); err != nil {

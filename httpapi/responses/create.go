@@ -26,7 +26,7 @@ func (s *Routes) Create(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
+	raw, err := r.ReadBody(w, api.MaxBody)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // session's run ends. The members userId and tags are helixd's own, and label a new
 // session.
 func (s *Routes) Start(w http.ResponseWriter, r *web.Request) error {
-	body, err := r.ReadNamed(w, api.MaxBody, "sessionId")
+	body, err := r.ReadNamed(w, "sessionId")
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Routes) Start(w http.ResponseWriter, r *web.Request) error {
 // Resume answers POST /resume. The members
 // mode, checkpointId, turn and approved are helixd's own.
 func (s *Routes) Resume(w http.ResponseWriter, r *web.Request) error {
-	body, err := r.ReadNamed(w, api.MaxBody, "sessionId")
+	body, err := r.ReadNamed(w, "sessionId")
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
@@ -26,7 +25,7 @@ type Stopper func(ctx context.Context, session, reason string) error
 
 // stopRun stops the run of the session that the body names.
 func (s *Routes) stopRun(w http.ResponseWriter, r *web.Request, ask Stopper) error {
-	body, err := r.ReadNamed(w, api.MaxBody, "sessionId")
+	body, err := r.ReadNamed(w, "sessionId")
 	if err != nil {
 		return err
 	}

@@ -76,9 +76,9 @@ func skipBody(w http.ResponseWriter, r *http.Request, public bool) error {
 }
 
 // ReadBody returns the body. It must have a Content-Length of at most limit bytes, and
-// arrive before the timeout.
-func (r *Request) ReadBody(w http.ResponseWriter, limit int, timeout time.Duration) ([]byte, error) {
-	in, err := r.OpenBody(w, limit, timeout)
+// arrive before DefaultBodyTimeout has passed.
+func (r *Request) ReadBody(w http.ResponseWriter, limit int) ([]byte, error) {
+	in, err := r.OpenBody(w, limit, DefaultBodyTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +90,15 @@ func (r *Request) ReadBody(w http.ResponseWriter, limit int, timeout time.Durati
 }
 
 // ReadAny is ReadBody for a body that may be empty, or have no Content-Length.
-func (r *Request) ReadAny(w http.ResponseWriter, limit int, timeout time.Duration) ([]byte, error) {
+func (r *Request) ReadAny(w http.ResponseWriter, limit int) ([]byte, error) {
 	switch {
 	case r.ContentLength == 0:
 		return nil, nil
 	case r.ContentLength > 0:
-		return r.ReadBody(w, limit, timeout)
+		return r.ReadBody(w, limit)
 	}
 	b := &bodyReader{in: io.LimitedReader{R: r.Body, N: int64(limit) + 1}, rc: http.NewResponseController(w), counts: &r.Held, unbounded: true}
-	_ = b.rc.SetReadDeadline(time.Now().Add(timeout))
+	_ = b.rc.SetReadDeadline(time.Now().Add(DefaultBodyTimeout))
 	var body bytes.Buffer
 	_, _ = body.ReadFrom(b) // its error is close's
 	if b.err == nil && body.Len() > limit {
@@ -181,7 +181,7 @@ func clearReadDeadline(rc *http.ResponseController) { _ = rc.SetReadDeadline(tim
 
 // ReadObject returns the JSON object that is the body.
 func (r *Request) ReadObject(w http.ResponseWriter) (*Object, error) {
-	raw, err := r.ReadBody(w, api.MaxBody, DefaultBodyTimeout)
+	raw, err := r.ReadBody(w, api.MaxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (r *Request) ReadObject(w http.ResponseWriter) (*Object, error) {
 
 // ReadOptObject is ReadObject for a body that may be empty, which is an object without members.
 func (r *Request) ReadOptObject(w http.ResponseWriter) (*Object, error) {
-	raw, err := r.ReadBody(w, api.MaxBody, DefaultBodyTimeout)
+	raw, err := r.ReadBody(w, api.MaxBody)
 	switch {
 	case err != nil:
 		return nil, err
@@ -201,8 +201,8 @@ func (r *Request) ReadOptObject(w http.ResponseWriter) (*Object, error) {
 }
 
 // ReadNamed is ReadObject for a body that names the session. See ReadSession.
-func (r *Request) ReadNamed(w http.ResponseWriter, limit int, members ...string) (*Object, error) {
-	raw, err := r.ReadSession(w, limit, members...)
+func (r *Request) ReadNamed(w http.ResponseWriter, members ...string) (*Object, error) {
+	raw, err := r.ReadSession(w, api.MaxBody, members...)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (r *Request) Parse(raw []byte) (*Object, error) {
 // members that it has. It authorizes the caller on that session before it parses the
 // rest of the body.
 func (r *Request) ReadSession(w http.ResponseWriter, limit int, members ...string) ([]byte, error) {
-	raw, err := r.ReadBody(w, limit, DefaultBodyTimeout)
+	raw, err := r.ReadBody(w, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -214,11 +214,9 @@ func (o *Object) Alone() *Object {
 
 // Nested returns a required object.
 func (o *Object) Nested(name string) *Object {
-	inner := &Object{path: o.path + name + ".", Err: o.Err}
-	if raw := o.OptObject(name); raw != nil {
-		_ = json.Unmarshal(raw, &inner.Members)
-	} else {
-		o.Fail(name, "is required")
+	if inner := o.Object(name); inner != nil {
+		return inner
 	}
-	return inner
+	o.Fail(name, "is required")
+	return &Object{Err: o.Err}
 }

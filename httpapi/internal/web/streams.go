@@ -23,10 +23,21 @@ func (g *Gate) UntilClosed(parent context.Context) (context.Context, context.Can
 	}
 }
 
-// Streaming calls f with the context of streamOf; f answers with a stream. If the context
-// ends before the stream begins, its cause is the error.
+// Streaming calls f, which answers with a stream. f's context ends when the client leaves,
+// when the server closes, when the caller may no longer read the session, or when its
+// credentials expire. If the context ends before the stream begins, its cause is the error.
+// The error is a *quota.Exceeded if the caller has too many streams open.
 func (r *Request) Streaming(session string, f func(ctx context.Context) error) error {
-	ctx, cancel := r.streamOf(session)
+	if err := r.OpenStream(); err != nil {
+		return err
+	}
+	valid := r.Context()
+	if expires := auth.CallerOf(valid).Expires; !expires.IsZero() {
+		var expire context.CancelFunc
+		valid, expire = context.WithDeadlineCause(valid, expires, ErrTokenExpired)
+		defer expire()
+	}
+	ctx, cancel := r.WhileAllowed(valid, session)
 	defer cancel()
 	err := context.Cause(ctx)
 	if err == nil {
@@ -36,26 +47,6 @@ func (r *Request) Streaming(session string, f func(ctx context.Context) error) e
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// streamOf returns a context that ends when the client leaves, when the server closes,
-// when the caller may no longer read the session, or when its credentials expire. If the
-// caller has too many streams open, it has ended already.
-func (r *Request) streamOf(session string) (context.Context, context.CancelFunc) {
-	valid, expire := r.Context(), context.CancelFunc(func() {})
-	if expires := auth.CallerOf(valid).Expires; !expires.IsZero() {
-		valid, expire = context.WithDeadlineCause(valid, expires, ErrTokenExpired)
-	}
-	valid, refuse := context.WithCancelCause(valid)
-	if err := r.OpenStream(); err != nil {
-		refuse(err)
-	}
-	ctx, cancel := r.WhileAllowed(valid, session)
-	return ctx, func() {
-		cancel()
-		refuse(nil)
-		expire()
-	}
 }
 
 // OpenStream counts the stream that a request opens, or returns *quota.Exceeded. A second
