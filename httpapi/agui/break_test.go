@@ -33,7 +33,7 @@ func TestNothingFollowsTheEndOfARun(t *testing.T) {
 	now, err := states.Head(t.Context(), "s")
 	require.NoError(t, err)
 	for name, fresh := range map[string]*projector.Tree{"all": nil, "fresh": now} {
-		p := s.reading(nil, "s", now.CurrentRun(), nil)
+		p := s.reading("s", now.CurrentRun(), nil)
 		p.fresh = fresh
 		last := ""
 		for e, err := range p.events(t.Context(), log.Read(t.Context(), "s", 0, 0)) {

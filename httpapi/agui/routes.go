@@ -47,7 +47,7 @@ func (s *Routes) Run(w http.ResponseWriter, r *web.Request) error {
 	}
 	r.LeaveBody() // the answer may take long
 	return stream.Attached(r, s.log, in.thread, func(ctx context.Context, live *stream.Session) error {
-		return s.send(ctx, w, s.reading(r, in.thread, run, live))
+		return s.send(ctx, w, r, s.reading(in.thread, run, live))
 	})
 }
 
@@ -87,18 +87,18 @@ func (s *Routes) Rejoin(w http.ResponseWriter, r *web.Request) error {
 		case !given && t.CurrentRun() == nil:
 			return r.Nothing(w)
 		case !given:
-			p := s.reading(r, r.Session, t.CurrentRun(), live)
+			p := s.reading(r.Session, t.CurrentRun(), live)
 			p.fresh = t
-			return s.send(ctx, w, p)
+			return s.send(ctx, w, r, p)
 		}
-		p, err := s.rest(ctx, r, t, after, live)
+		p, err := s.rest(ctx, t, after, live)
 		if err != nil {
 			return err
 		}
 		if p == nil {
 			return r.Nothing(w)
 		}
-		return s.send(ctx, w, p)
+		return s.send(ctx, w, r, p)
 	})
 }
 
@@ -132,8 +132,8 @@ func later(a, b web.Position) bool {
 	return a.Frames > b.Frames
 }
 
-func (s *Routes) send(ctx context.Context, w http.ResponseWriter, p *reading) error {
-	out := p.request.NewEventWriter(w)
+func (s *Routes) send(ctx context.Context, w http.ResponseWriter, r *web.Request, p *reading) error {
+	out := r.NewEventWriter(w)
 	out.Break = p.cut
 	return p.live.Answer(ctx, out, p.run.StartSequence, true, func(records stream.Records) stream.Events {
 		web.NameSession(w.Header(), p.session)

@@ -29,7 +29,6 @@ type reading struct {
 	log    eventlog.Log
 	states *snapshot.Store
 
-	request *web.Request
 	session string
 	run     *projector.Run
 	live    *stream.Session
@@ -37,23 +36,23 @@ type reading struct {
 	// fresh is the state that a new client begins with; nil: the client gets the events after
 	// after.
 	fresh *projector.Tree
-	// over: the client gets nothing more of the run, whether it ended or an error was sent.
+	// over: the client has the end of the run.
 	over bool
 }
 
-func (s *Routes) reading(r *web.Request, session string, run *projector.Run, live *stream.Session) *reading {
-	return &reading{log: s.log, states: s.states, request: r, session: session, run: run, live: live}
+func (s *Routes) reading(session string, run *projector.Run, live *stream.Session) *reading {
+	return &reading{log: s.log, states: s.states, session: session, run: run, live: live}
 }
 
 // rest returns the reading that a client continues with that has the events up to after, or nil
 // if there is nothing to come: the rest of that event's run, else the next one.
-func (s *Routes) rest(ctx context.Context, r *web.Request, t *projector.Tree, after web.Position, live *stream.Session) (*reading, error) {
+func (s *Routes) rest(ctx context.Context, t *projector.Tree, after web.Position, live *stream.Session) (*reading, error) {
 	for i := range t.Runs {
 		run := &t.Runs[i]
 		if i+1 < len(t.Runs) && t.Runs[i+1].StartSequence < after.Sequence {
 			continue // a later run has the event
 		}
-		p := s.reading(r, t.SessionID, run, live)
+		p := s.reading(t.SessionID, run, live)
 		p.after = after
 		more, err := p.more(ctx, t.Head)
 		if err != nil {
@@ -93,8 +92,7 @@ func (p *reading) folder(ctx context.Context) *folder {
 	return newFolder(p.session, p.run.RunID, func(seq uint64) (*projector.Tree, error) { return p.states.At(ctx, p.session, seq) })
 }
 
-// events yields the run's events. If the log fails, the last one says so: clients take a stream
-// that merely ends for a run that has succeeded.
+// events yields the run's events.
 func (p *reading) events(ctx context.Context, records stream.Records) stream.Events {
 	return func(yield func(web.Event, error) bool) {
 		var ready []object
@@ -115,7 +113,7 @@ func (p *reading) events(ctx context.Context, records stream.Records) stream.Eve
 				err = f.fold(r)
 			}
 			if err != nil {
-				p.fail(ctx, err, yield)
+				yield(web.Event{}, err)
 				return
 			}
 			for i, e := range ready {
@@ -162,18 +160,8 @@ func (f *folder) prelude(t *projector.Tree, last web.Position, yield func(web.Ev
 	return true
 }
 
-// fail ends a stream that can't continue.
-func (p *reading) fail(ctx context.Context, err error, yield func(web.Event, error) bool) {
-	if ctx.Err() != nil {
-		yield(web.Event{}, err)
-		return
-	}
-	p.request.BrokeOff(p.session, err)
-	p.over = yield(web.Event{Data: broken()}, nil)
-}
-
-// cut returns the last event of a stream that the server ends: none if the client has the end of
-// the run.
+// cut returns the last event of a stream that breaks off, since clients take a stream that merely
+// ends for a run that has succeeded: none if the client has the end of the run.
 func (p *reading) cut() web.Event {
 	if p.over {
 		return web.Event{}

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
@@ -64,11 +63,11 @@ func (s *Routes) stream(w http.ResponseWriter, r *web.Request, p place, after in
 			if sent.over {
 				return web.Event{}
 			}
-			return broken("The stream has broken off, and the response continues: continue the stream with starting_after.", sent.last)
+			return broken(sent.last)
 		}
 		return live.Answer(ctx, out, p.run.StartSequence, true, func(records stream.Records) stream.Events {
 			web.NameSession(w.Header(), p.session)
-			return events(ctx, r, p, records, sent)
+			return events(p, records, sent)
 		})
 	})
 }
@@ -79,23 +78,15 @@ type progress struct {
 	over bool // no other one comes
 }
 
-// events yields the events of a response that the client lacks, and updates sent. If the log
-// fails, the last one says so: the client can continue the stream after the last
-// sequence_number that it has.
-func events(ctx context.Context, request *web.Request, p place, records stream.Records, sent *progress) stream.Events {
+// events yields the events of a response that the client lacks, and updates sent.
+func events(p place, records stream.Records, sent *progress) stream.Events {
 	return func(yield func(web.Event, error) bool) {
 		var ready []event
 		f := folderOf(p, func(e event) { ready = append(ready, e) })
 		f.after = sent.last
 		for r, err := range records {
 			if err != nil {
-				if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-					request.BrokeOff(p.session, err)
-					sent.over = true
-					yield(broken("The log can't be read now: continue the stream with starting_after.", sent.last), nil)
-				} else {
-					yield(web.Event{}, err)
-				}
+				yield(web.Event{}, err)
 				return
 			}
 			f.fold(r)
@@ -117,7 +108,10 @@ func events(ctx context.Context, request *web.Request, p place, records stream.R
 
 // broken is the last event of a stream that ends before its response does. Its sequence_number is
 // that of the last event that the client has, since clients continue after the last one they saw.
-func broken(message string, last int) web.Event {
-	data, _ := eventlog.Marshal(object{"type": "error", "code": "server_error", "message": message, "param": nil, "sequence_number": last})
+func broken(last int) web.Event {
+	data, _ := eventlog.Marshal(object{
+		"type": "error", "code": "server_error", "param": nil, "sequence_number": last,
+		"message": "The stream has broken off, and the response continues: continue the stream with starting_after.",
+	})
 	return web.Event{Name: "error", Data: data}
 }

@@ -33,8 +33,8 @@ type EventWriter struct {
 	// Closes: if the caller's credentials expire, an event close comes before the end.
 	Closes bool
 	// Break, if set, returns the last event of a stream that ends before its events do, since
-	// the server closes or the caller's credentials expire; the zero Event is none. It is
-	// called after the last event was pulled, and all events that were pulled are sent before.
+	// they fail, the server closes or the caller's credentials expire; the zero Event is none. It
+	// is called after the last event was pulled, and all events that were pulled are sent before.
 	Break func() Event
 	// Paced: an event is pulled only after the one before is written, since its time
 	// depends on that.
@@ -52,13 +52,8 @@ func (o *EventWriter) Send(ctx context.Context, session string, events iter.Seq2
 		return // the client has left
 	}
 	if err := o.pump(ctx, events); err != nil {
-		o.request.BrokeOff(session, err)
+		o.request.logger.ErrorContext(o.request.Context(), "stream broke off", eventlog.LogSession, session, "error", err)
 	}
-}
-
-// BrokeOff logs that the stream of a session's records ends because of an error.
-func (r *Request) BrokeOff(session string, err error) {
-	r.logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, session, "error", err)
 }
 
 // open sends the headers.
@@ -146,6 +141,8 @@ func (o *EventWriter) pump(ctx context.Context, events iter.Seq2[Event, error]) 
 			return nil
 		case gone:
 			return nil
+		case failed != nil:
+			o.last(out, "")
 		}
 		return failed
 	}
@@ -197,22 +194,22 @@ func (o *EventWriter) farewell(out *outbox) {
 		return
 	}
 	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
-	if o.request.WriteAll(o.w, o.rc, o.broken(out, fmt.Sprintf(": the server is closing\nretry: %d\n\n", retry))) == nil {
-		_ = o.flush()
-	}
+	o.last(out, fmt.Sprintf(": the server is closing\nretry: %d\n\n", retry))
 }
 
-// broken returns text and the event Break, after the events that wait to be written: Break may
+// last sends a text and the event Break, after the events that wait to be written: Break may
 // name the last of them.
-func (o *EventWriter) broken(out *outbox, text string) []byte {
-	if o.Break == nil {
-		return []byte(text)
+func (o *EventWriter) last(out *outbox, text string) {
+	b := []byte(text)
+	if o.Break != nil {
+		b = append(out.take(), text...)
+		if e := o.Break(); e.Data != nil {
+			b = o.append(b, e)
+		}
 	}
-	b := append(out.take(), text...)
-	if e := o.Break(); e.Data != nil {
-		b = o.append(b, e)
+	if o.request.WriteAll(o.w, o.rc, b) == nil {
+		_ = o.flush()
 	}
-	return b
 }
 
 // expired says to a client that it needs another token. A comment reaches clients that
@@ -226,9 +223,7 @@ func (o *EventWriter) expired(out *outbox) {
 	if o.Closes {
 		text += "event: close\ndata: {\"type\":\"close\",\"code\":\"TOKEN_EXPIRED\"}\n\n"
 	}
-	if o.request.WriteAll(o.w, o.rc, o.broken(out, text)) == nil {
-		_ = o.flush()
-	}
+	o.last(out, text)
 }
 
 // pull moves events into out. It turns a panic into an error, since it runs in a separate
