@@ -45,13 +45,11 @@ func (s *Routes) Messages(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	from := min(p.Offset, len(snap.Messages))
-	to := min(from+p.Limit, len(snap.Messages))
-	page := snap.Messages[from:to]
-	for i := range page {
-		page[i].Parts = wantedParts(page[i].Parts, reasoning, results)
+	page := web.PageOf(snap.Messages, p)
+	for i := range page.Items {
+		page.Items[i].Parts = wantedParts(page.Items[i].Parts, reasoning, results)
 	}
-	return r.OK(w, api.History[uimessage.Message]{Messages: page, HasMore: to < len(snap.Messages)})
+	return r.OK(w, api.History[uimessage.Message]{Messages: page.Items, HasMore: page.HasMore})
 }
 
 func wantedParts(parts []uimessage.Part, reasoning, results bool) []uimessage.Part {

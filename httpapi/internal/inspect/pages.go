@@ -3,7 +3,6 @@ package inspect
 import (
 	"net/http"
 
-	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 )
@@ -28,10 +27,5 @@ func servePage[T any](s *Routes, w http.ResponseWriter, r *web.Request, of func(
 	if err != nil {
 		return err
 	}
-	all := of(t)
-	from := min(p.Offset, len(all))
-	to := min(from+p.Limit, len(all))
-	return r.OK(w, api.Page[T]{
-		Items: append([]T{}, all[from:to]...), Total: len(all), Offset: p.Offset, Limit: p.Limit, HasMore: to < len(all),
-	})
+	return r.OK(w, web.PageOf(of(t), p))
 }

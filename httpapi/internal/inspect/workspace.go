@@ -44,13 +44,7 @@ func (s *Routes) Files(w http.ResponseWriter, r *web.Request) error {
 	case err != nil:
 		return err
 	}
-	from := min(p.Offset, len(all))
-	to := min(from+p.Limit, len(all))
-	found := api.FilesPage{
-		Page:      api.Page[api.File]{Items: []api.File{}, Total: len(all), Offset: p.Offset, Limit: p.Limit, HasMore: to < len(all)},
-		Truncated: truncated,
-	}
-	for _, e := range all[from:to] {
+	page := web.MapPage(web.PageOf(all, p), func(e workspace.Entry) api.File {
 		f := api.File{Path: path.Join(folder, e.Name), Folder: e.Dir}
 		if !e.Dir {
 			f.Size = e.Size
@@ -58,7 +52,7 @@ func (s *Routes) Files(w http.ResponseWriter, r *web.Request) error {
 		if !e.Modified.IsZero() {
 			f.Modified = e.Modified.UnixMilli()
 		}
-		found.Items = append(found.Items, f)
-	}
-	return r.OK(w, found)
+		return f
+	})
+	return r.OK(w, api.FilesPage{Page: page, Truncated: truncated})
 }

@@ -36,6 +36,13 @@ func Shown(f readmodel.Fresh) readmodel.Fresh {
 	return f
 }
 
+// PageOf returns a page of a list.
+func PageOf[T any](all []T, p readmodel.Paging) api.Page[T] {
+	from := min(p.Offset, len(all))
+	to := min(from+p.Limit, len(all))
+	return api.Page[T]{Items: append([]T{}, all[from:to]...), Total: len(all), Offset: p.Offset, Limit: p.Limit, HasMore: to < len(all)}
+}
+
 // MapPage returns a page of other items.
 func MapPage[A, B any](p readmodel.Page[A], each func(A) B) api.Page[B] {
 	out := api.Page[B]{Items: make([]B, len(p.Items)), Total: p.Total, Offset: p.Offset, Limit: p.Limit, HasMore: p.HasMore}
