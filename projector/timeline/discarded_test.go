@@ -7,6 +7,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/timeline"
+	"github.com/helixd/helixd/projector/timeline/timelinetest"
 )
 
 // A step that ends without a step_end says so, and continues as the same span if
@@ -20,7 +21,7 @@ func TestADiscardedStepIsMarked(t *testing.T) {
 	discarded := s.chunk("s", "", func(b eventlog.Base) eventlog.Chunk {
 		return &eventlog.StepDiscarded{RunID: "r1", StepID: "st1", Reason: eventlog.DiscardCrash, Base: b}
 	})
-	view := timeline.Fold(s.records...).Since(0)
+	view := timelinetest.Fold(s.records...).Since(0)
 	require.Equal(t, timeline.StatusInterrupted, spanOf(t, view, timeline.KindStep).Status)
 	text := spanOf(t, view, timeline.KindText)
 	require.False(t, text.Open)
@@ -36,7 +37,7 @@ func TestADiscardedStepIsMarked(t *testing.T) {
 	require.Equal(t, "step 1: crash", marks[0].Label)
 
 	s.step("s", "st1")
-	require.Equal(t, timeline.StatusOpen, spanOf(t, timeline.Fold(s.records...).Since(0), timeline.KindStep).Status)
+	require.Equal(t, timeline.StatusOpen, spanOf(t, timelinetest.Fold(s.records...).Since(0), timeline.KindStep).Status)
 }
 
 // spanOf returns the only span of a kind.

@@ -11,15 +11,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Fold returns the timeline of the given records.
-func Fold(records ...eventlog.Record) *Timeline {
-	t := New()
-	for _, r := range records {
-		t.Apply(r)
-	}
-	return t
-}
-
 // Apply folds a record into t. Records at or before its head change nothing.
 func (t *Timeline) Apply(r eventlog.Record) {
 	if r.Sequence <= t.state.Head {

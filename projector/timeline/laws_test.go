@@ -190,6 +190,6 @@ func TestWhatATimelineQuotesIsShort(t *testing.T) {
 	s := new(story)
 	s.begin("s")
 	s.say("s", strings.Repeat("é", 5_000)+"\nmore")
-	v := timeline.Fold(s.records...).Since(0)
+	v := timelinetest.Fold(s.records...).Since(0)
 	require.Equal(t, strings.Repeat("é", timeline.MaxLabel-1)+"…", v.Spans[len(v.Spans)-1].Label)
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/timeline"
+	"github.com/helixd/helixd/projector/timeline/timelinetest"
 )
 
-func (s *story) view() timeline.View { return timeline.Fold(s.records...).Since(0) }
+func (s *story) view() timeline.View { return timelinetest.Fold(s.records...).Since(0) }
 
 // lasted is how long a span lasted.
 func lasted(s timeline.Span) int64 { return s.EndedAt - s.StartedAt }

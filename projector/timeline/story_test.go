@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector/timeline"
+	"github.com/helixd/helixd/projector/timeline/timelinetest"
 )
 
 // story makes records: each is a second after the last one, at twice its
@@ -147,7 +148,7 @@ func TestTokensAreOneSpan(t *testing.T) {
 	for range 5_000 {
 		s.text("s", "wörd")
 	}
-	v := timeline.Fold(s.records...).Since(0)
+	v := timelinetest.Fold(s.records...).Since(0)
 	text := spans(v, timeline.KindText)
 	require.Len(t, text, 1)
 	require.Equal(t, 5_000, text[0].Records)

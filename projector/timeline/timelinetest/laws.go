@@ -14,6 +14,15 @@ import (
 	"github.com/helixd/helixd/projector/timeline"
 )
 
+// Fold returns the timeline of the given records.
+func Fold(records ...eventlog.Record) *timeline.Timeline {
+	t := timeline.New()
+	for _, r := range records {
+		t.Apply(r)
+	}
+	return t
+}
+
 var (
 	kinds = []timeline.Kind{
 		timeline.KindRun, timeline.KindStep, timeline.KindUser, timeline.KindReasoning, timeline.KindText, timeline.KindTool,
@@ -51,7 +60,7 @@ func Laws(t require.TestingT, rnd *rand.Rand, records []eventlog.Record) {
 		}
 	}
 	v := whole.Since(0)
-	require.Equal(t, encoded(t, v), encoded(t, timeline.Fold(records...).Since(0)), "two folds are equal")
+	require.Equal(t, encoded(t, v), encoded(t, Fold(records...).Since(0)), "two folds are equal")
 	require.Equal(t, len(state.Parked), len(slices.DeleteFunc(slices.Clone(v.Marks), func(m timeline.Mark) bool {
 		return m.Kind != timeline.MarkParked
 	})), "each parked record has a mark")
