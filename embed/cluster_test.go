@@ -61,9 +61,7 @@ func freeAddress(t *testing.T) string {
 // startAll starts servers that wait for each other.
 func startAll(t *testing.T, nodes ...embed.Options) []*embed.Server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
+	testkit.Cluster(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	servers, errs := make([]*embed.Server, len(nodes)), make([]error, len(nodes))

@@ -18,9 +18,7 @@ import (
 // installs.
 func TestAGUI(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("HELIX_AGUI") == "" {
-		t.Skip("set HELIX_AGUI=1, as `make agui` does")
-	}
+	testkit.With(t, "HELIX_AGUI", "agui")
 	runNode(t, "agui")
 }
 
@@ -107,9 +105,7 @@ func aguiID(t *testing.T, frame string) string {
 // TestCopilotKit runs CopilotKit's runtime and client in front of the daemon. It needs node and
 // what `make copilotkit` installs.
 func TestCopilotKit(t *testing.T) {
-	if os.Getenv("HELIX_COPILOTKIT") == "" {
-		t.Skip("set HELIX_COPILOTKIT=1, as `make copilotkit` does")
-	}
+	testkit.With(t, "HELIX_COPILOTKIT", "copilotkit")
 	t.Setenv("COPILOTKIT_TELEMETRY_DISABLED", "true")
 	runNode(t, "copilotkit")
 }

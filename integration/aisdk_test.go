@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestAISDK runs the AI SDK's own clients, of every supported version, against
@@ -18,9 +20,7 @@ import (
 // what `make aisdk` installs.
 func TestAISDK(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("HELIX_AISDK") == "" {
-		t.Skip("set HELIX_AISDK=1, as `make aisdk` does")
-	}
+	testkit.With(t, "HELIX_AISDK", "aisdk")
 	runNode(t, "aisdk")
 }
 

@@ -39,9 +39,7 @@ type cluster struct {
 // newCluster runs a deployment and waits until it has a leader.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
+	testkit.Cluster(t)
 	var addresses []*net.TCPAddr
 	var routes []*url.URL
 	for range clusterSize {

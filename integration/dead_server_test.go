@@ -14,9 +14,7 @@ import (
 // leader has never heard of it.
 func TestAServerThatDiedBeforeTheElectionIsMissing(t *testing.T) {
 	testkit.Long(t)
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
+	testkit.Cluster(t)
 	t.Parallel()
 	path, err := binary()
 	require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // securedConfig is of a daemon that wants tokens. What its agent slow says takes
@@ -31,9 +33,7 @@ agents:
 // TestDebugger uses the debugger in Chromium as people do, and compares what it
 // shows with what the daemon says. It needs Chromium, node and what `make debugger` installs.
 func TestDebugger(t *testing.T) {
-	if os.Getenv("HELIX_BROWSER") == "" {
-		t.Skip("set HELIX_BROWSER=1, as `make debugger` does")
-	}
+	testkit.With(t, "HELIX_BROWSER", "debugger")
 	runDebugger(t, "main.mjs")
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/integration/docs"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // docsFolder has the documentation's pages, in subfolders by their kind.
@@ -97,9 +98,7 @@ func runPage(t *testing.T, page docs.Page, dir string, isolated bool, env []stri
 // TestDocs does what each page of the documentation says, command by command,
 // in an empty folder.
 func TestDocs(t *testing.T) {
-	if os.Getenv("HELIX_DOCS") == "" {
-		t.Skip("set HELIX_DOCS=1, as `make docs` does")
-	}
+	testkit.With(t, "HELIX_DOCS", "docs")
 	path, err := binary()
 	require.NoError(t, err)
 	isolated := docs.Isolated()

@@ -25,9 +25,7 @@ const durableKills = 5
 // through kills, against the daemon. It needs node and what `make durable` installs.
 func TestDurableStreams(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("HELIX_DURABLE") == "" {
-		t.Skip("set HELIX_DURABLE=1, as `make durable` does")
-	}
+	testkit.With(t, "HELIX_DURABLE", "durable")
 	t.Run("conformance", func(t *testing.T) {
 		d := newDurableDaemon(t)
 		d.start()

@@ -33,9 +33,7 @@ type node struct {
 // free ports.
 func newNodes(t *testing.T) (nodes [3]*node) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
+	testkit.Cluster(t)
 	var listen, routes [3]string
 	for i := range nodes {
 		listen[i] = freeAddress(t)

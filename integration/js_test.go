@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestJS runs the tests of httpapi/js against a daemon. It needs node, what `make js`
 // builds, and the AI SDK's versions that `make aisdk` installs.
 func TestJS(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	if os.Getenv("HELIX_JS") == "" {
-		t.Skip("set HELIX_JS=1, as `make jstest` does")
-	}
+	testkit.With(t, "HELIX_JS", "jstest")
 	d := newDaemon(t, "dev", "--data-dir", t.TempDir(), "--nats-listen", freeAddress(t))
 	d.start()
 	node := exec.CommandContext(t.Context(), "node", "--test", "test/")

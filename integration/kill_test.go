@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,12 +29,7 @@ const kills = 5
 // sees every surviving chunk once.
 func TestKill(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	n := kills
-	if s := os.Getenv("HELIX_KILLS"); s != "" {
-		var err error
-		n, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	n := testkit.Count(t, "HELIX_KILLS", kills)
 	rnd := testkit.Random(t)
 
 	w := newWorld(t)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,12 +27,7 @@ const treeKills = 5
 func TestKillTree(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel() // most of it is waiting
-	n := treeKills
-	if s := os.Getenv("HELIX_KILLS"); s != "" {
-		var err error
-		n, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	n := testkit.Count(t, "HELIX_KILLS", treeKills)
 	rnd := testkit.Random(t)
 
 	w := newTreeWorld(t)

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,12 +96,7 @@ const healthyRuns = 20
 // run that is healthy: nobody takes one over.
 func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
 	testkit.Long(t)
-	runs := healthyRuns
-	if s := os.Getenv("HELIX_HEALTHY"); s != "" {
-		var err error
-		runs, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	runs := testkit.Count(t, "HELIX_HEALTHY", healthyRuns)
 	for _, stream := range []string{worklist.Stream, "HELIX_LOG_0"} {
 		t.Run(stream, func(t *testing.T) {
 			taken := takenOver(t, stream, runs)

@@ -21,9 +21,7 @@ import (
 // cases of the Open Responses compliance suite. It needs node and what `make openai` installs.
 func TestOpenAI(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("HELIX_OPENAI") == "" {
-		t.Skip("set HELIX_OPENAI=1, as `make openai` does")
-	}
+	testkit.With(t, "HELIX_OPENAI", "openai")
 	runNode(t, "openai")
 }
 

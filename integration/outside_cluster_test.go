@@ -19,9 +19,7 @@ import (
 func TestThreeNodesOnAnOutsideClusterWithCredentialsAndTLS(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel() // most of it is waiting
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
+	testkit.Cluster(t)
 	d := newOperated(t)
 	var routes, listen []string
 	for range clusterSize {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // readmeConfig is for the plain page: its origin, and what answers it.
@@ -47,9 +49,7 @@ const chapter = `        - text: Chapter %[1]d, of which a reader should see eac
 // TestReadme runs the documentation's web page and its useChat component in Chromium.
 // It needs Chromium, node and what `make readme` installs.
 func TestReadme(t *testing.T) {
-	if os.Getenv("HELIX_README") == "" {
-		t.Skip("set HELIX_README=1, as `make readme` does")
-	}
+	testkit.With(t, "HELIX_README", "readme")
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	browser := chromium(t)

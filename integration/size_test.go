@@ -17,14 +17,13 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/sizing"
 	httpclient "github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // TestSize measures what a token, a run, a follower and a node cost, and compares a load with
 // what helixd size says of it. The model is part of the daemon, so its time counts.
 func TestSize(t *testing.T) {
-	if os.Getenv("HELIX_SIZE") == "" {
-		t.Skip("set HELIX_SIZE=1, as `make size` does")
-	}
+	testkit.With(t, "HELIX_SIZE", "size")
 	const runs, words, rate = 150, 250, 25
 	prose, err := os.ReadFile(filepath.Join(docsFolder, "concepts.md"))
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/integration/deployment"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // storyConfig has an agent whose only tool must be approved.
@@ -36,9 +37,7 @@ agents:
 // in the debugger, that is read as a Durable Stream and forked on the command line is one session, with the same bytes in
 // all of them. It needs Chromium, node and what `make story` installs.
 func TestOneStory(t *testing.T) {
-	if os.Getenv("HELIX_STORY") == "" {
-		t.Skip("set HELIX_STORY=1, as `make story` does")
-	}
+	testkit.With(t, "HELIX_STORY", "story")
 	paid := 0
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		paid++

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -43,12 +41,7 @@ const (
 // for them, and another one continues with them.
 func TestWaitingCostsNothing(t *testing.T) {
 	testkit.Slow(t)
-	n := suspendedSessions
-	if s := os.Getenv("HELIX_SUSPENDED"); s != "" {
-		var err error
-		n, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	n := testkit.Count(t, "HELIX_SUSPENDED", suspendedSessions)
 	agent := agentloop.Agent{
 		Name: "waiter", Tools: []agentloop.Tool{{Name: "ask", Client: true}, approved()},
 		Model: scripted.New([]scripted.Turn{

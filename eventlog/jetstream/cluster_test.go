@@ -85,9 +85,7 @@ func openAllIn(t testing.TB, ctx context.Context, nodes [3]embed.Options, option
 // The durability is that of the streams as they are, not as they were when the log was opened.
 func TestDurabilityFollowsTheReplicas(t *testing.T) {
 	testkit.Long(t)
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
+	testkit.Cluster(t)
 	t.Parallel()
 	all := openAll(t, threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
 	require.EqualValues(t, "replicated×3", all[0].log.Info().Durability)

@@ -98,3 +98,34 @@ func Times(n int) int {
 	}
 	return max(1, n/10)
 }
+
+// Count is the number in an environment variable, or n if it is not set.
+func Count(t testing.TB, variable string, n int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return n
+	}
+	count, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return count
+}
+
+// With leaves a test out unless an environment variable is set, as a target of the Makefile
+// sets it, which installs what the test needs.
+func With(t testing.TB, variable, target string) {
+	t.Helper()
+	if os.Getenv(variable) == "" {
+		t.Skipf("set %s=1, as `make %s` does", variable, target)
+	}
+}
+
+// Cluster leaves a test of several servers out of a short run.
+func Cluster(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a cluster takes its time")
+	}
+}

@@ -13,14 +13,13 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/integration/deployment"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // cluster starts three servers.
 func cluster(t *testing.T) (servers [3]*embed.Server, connections [3]*nats.Conn) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
+	testkit.Cluster(t)
 	var nodes [3]embed.Options
 	addresses, err := deployment.FreeAddresses(len(nodes))
 	require.NoError(t, err)

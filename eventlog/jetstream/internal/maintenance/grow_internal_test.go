@@ -221,9 +221,7 @@ func TestACreatingAppendIsRepeatedAfterAGrowth(t *testing.T) {
 func TestAGrowthThatIsInterrupted(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
-	}
+	testkit.Sequential(t)
 	died := errors.New("died")
 	for _, between := range []bool{false, true} {
 		for at := range testkit.Positions(4) {

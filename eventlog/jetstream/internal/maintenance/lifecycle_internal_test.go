@@ -44,18 +44,8 @@ func TestLifecycle(t *testing.T) {
 		world.close(t)
 		return
 	}
-	seeds := uint64(testkit.Times(lifecycleSeeds))
-	if s := os.Getenv("HELIX_SEEDS"); s != "" {
-		var err error
-		seeds, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-	}
-	first := uint64(1) // the same ones each time: make simulate tries new ones
-	if s := os.Getenv("HELIX_FIRST_SEED"); s != "" {
-		var err error
-		first, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-	}
+	seeds := uint64(testkit.Count(t, "HELIX_SEEDS", testkit.Times(lifecycleSeeds)))
+	first := uint64(testkit.Count(t, "HELIX_FIRST_SEED", 1)) // the same ones each time: make simulate tries new ones
 	t.Logf("seeds %d to %d: %s=n repeats one of them", first, first+seeds-1, logtest.SeedVariable)
 	began := time.Now()
 	var next, failed atomic.Uint64
@@ -98,9 +88,7 @@ func TestLifecycle(t *testing.T) {
 // TestSeedsThatHaveFailed repeats seeds that have found a defect.
 func TestSeedsThatHaveFailed(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
-	}
+	testkit.Sequential(t)
 	for _, seed := range []uint64{
 		61011630, // purged records came back: the server had rebuilt its index from the block
 		63018645, // a failed append removed another one's payload, whose record followed a trimmed one

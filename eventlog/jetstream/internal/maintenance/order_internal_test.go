@@ -72,9 +72,7 @@ func requireNothing(t *testing.T, l *Maintenance, session string) {
 func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
-	}
+	testkit.Sequential(t)
 	for _, sealed := range []int{0, 1, 5} {
 		t.Run(fmt.Sprintf("%d sealed", sealed), func(t *testing.T) {
 			t.Parallel()
