@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -324,8 +323,7 @@ func TestRoutesNeedThePassword(t *testing.T) {
 func TestRoutesWithTLS(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	dir := t.TempDir()
-	good, foreign := certificates(t, filepath.Join(dir, "good")), certificates(t, filepath.Join(dir, "foreign"))
+	good, foreign := certificates(t), certificates(t)
 	nodes := clusterOf(t, 3)
 	for i := range nodes {
 		nodes[i].Cluster.User, nodes[i].Cluster.Password = "", ""

@@ -2,7 +2,6 @@ package embed_test
 
 import (
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +65,7 @@ func TestWebSocketWithAUser(t *testing.T) {
 
 func TestWebSocketOverTLS(t *testing.T) {
 	t.Parallel()
-	files := certificates(t, filepath.Join(t.TempDir(), "tls"))
+	files := certificates(t)
 	srv := embedtest.Server(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0", Cert: files.Cert, Key: files.Key}})
 	require.True(t, strings.HasPrefix(srv.WebSocketURL(), "wss://"), srv.WebSocketURL())
 	nc, err := nats.Connect(srv.WebSocketURL(), nats.RootCAs(files.CA), nats.Timeout(patience))

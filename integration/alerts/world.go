@@ -3,16 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"database/sql"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -327,7 +321,7 @@ func (w *world) stalls() (*trial, error) {
 func (w *world) tenants() (*trial, error) {
 	const job = "helixd-tenants"
 	cert, key := filepath.Join(w.dir, "cert.pem"), filepath.Join(w.dir, "key.pem")
-	if err := writeCertificate(cert, key, 90*24*time.Hour); err != nil {
+	if err := deployment.WriteCertificate(cert, key, 90*24*time.Hour); err != nil {
 		return nil, err
 	}
 	ws, err := deployment.FreeAddress()
@@ -344,7 +338,7 @@ nats: {user: u, password: p, websocket: {listen: %q, cert: %q, key: %q}}
 	}
 	n := d.Nodes[0]
 	return &trial{job: job, faults: []fault{
-		{"a certificate expires in two days", func() error { return writeCertificate(cert, key, 48*time.Hour) }, []string{"HelixdCertificateExpires"}},
+		{"a certificate expires in two days", func() error { return deployment.WriteCertificate(cert, key, 48*time.Hour) }, []string{"HelixdCertificateExpires"}},
 		{"a tenant uses 19 of its 20 sessions", func() error {
 			for range 19 {
 				if err := w.begin(n, "red", "quick"); err != nil {
@@ -431,24 +425,4 @@ func (w *world) made() *trial {
 			return nil
 		}, []string{"HelixdClocksDiffer", "HelixdWorkListUnreadable", "HelixdRunsWaitForANode"}},
 	}}
-}
-
-// writeCertificate writes a certificate that signs itself.
-func writeCertificate(certFile, keyFile string, left time.Duration) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(left), DNSNames: []string{"localhost"}}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		return err
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600),
-		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 }

@@ -1,5 +1,5 @@
 // Package testkit says how many of a package's tests run at the same time, and what only
-// CI does in full; it finds texts in a server's files, and keeps what is logged.
+// CI does in full; it finds texts in a server's files, keeps what is logged, and issues certificates.
 package testkit
 
 import (

@@ -122,12 +122,12 @@ func TestLookReplicas(t *testing.T) {
 }
 
 func TestLookCertificates(t *testing.T) {
-	cert, key := newAuthority(t).issue(t.TempDir(), "x", 1)
+	cert, key := testkit.NewAuthority(t).Issue(t.TempDir(), "x", 1)
 	c := config.Default()
 	c.TLS.Cert, c.TLS.Key, c.TLS.ClientCA = cert, key, t.TempDir()+"/none.pem"
-	all, found := lookCertificates(c, time.Now().Add(lasts-time.Hour))
+	all, found := lookCertificates(c, time.Now().Add(testkit.CertificateLifetime-time.Hour))
 	require.Len(t, all, 2)
-	require.WithinDuration(t, time.Now().Add(lasts), all[0].Ends, time.Minute)
+	require.WithinDuration(t, time.Now().Add(testkit.CertificateLifetime), all[0].Ends, time.Minute)
 	require.Len(t, found, 2)
 	require.Regexp(t, `^tls\.cert expires on `, found[0].Found)
 	require.True(t, found[0].Problem)

@@ -1,19 +1,10 @@
 package daemon
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -23,59 +14,8 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/integration/testkit"
 )
-
-// lasts is how long test certificates are valid: one that ends soon is a finding.
-const lasts = 90 * 24 * time.Hour
-
-// authority signs certificates of 127.0.0.1.
-type authority struct {
-	t    *testing.T
-	file string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) authority {
-	t.Helper()
-	a := authority{t: t, file: filepath.Join(t.TempDir(), "ca.pem")}
-	var err error
-	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(lasts), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, a.key.Public(), a.key)
-	require.NoError(t, err)
-	a.write(a.file, "CERTIFICATE", der)
-	return a
-}
-
-func (a authority) write(name, kind string, der []byte) {
-	a.t.Helper()
-	require.NoError(a.t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-}
-
-// issue writes cert.pem and key.pem of a name into a folder.
-func (a authority) issue(dir, name string, serial int64) (cert, key string) {
-	a.t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lasts),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, private.Public(), a.key)
-	require.NoError(a.t, err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(a.t, err)
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	a.write(cert, "CERTIFICATE", der)
-	a.write(key, "PRIVATE KEY", keyDER)
-	return cert, key
-}
 
 // over asks by its own connection, and returns the answer's protocol and
 // body, and the serial number of the server's certificate.
@@ -103,11 +43,11 @@ func over(t *testing.T, f flags.Trust, url, token string, tweak func(*http.Trans
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	a, dir := newAuthority(t), t.TempDir()
-	cert, key := a.issue(dir, "server", 10)
+	a, dir := testkit.NewAuthority(t), t.TempDir()
+	cert, key := a.Issue(dir, "server", 10)
 	d := startConfigured(t, clitest.Config(t, "auth: {tokens: [{token: secret}]}\ntls: {cert: "+cert+", key: "+key+"}\n"))
 	require.Regexp(t, "^https://127", d.URL)
-	trusts := flags.Trust{CA: a.file}
+	trusts := flags.Trust{CA: a.File}
 	status, proto, body, serial, err := over(t, trusts, d.URL+"/readyz", "secret", nil)
 	require.NoError(t, err)
 	require.Equal(t, []any{200, "HTTP/2.0", int64(10)}, []any{status, proto, serial})
@@ -119,13 +59,13 @@ func TestTLS(t *testing.T) {
 		h.TLSClientConfig.MinVersion, h.TLSClientConfig.MaxVersion = tls.VersionTLS11, tls.VersionTLS11
 	})
 	require.ErrorContains(t, err, "protocol version")
-	_, _, _, _, err = over(t, flags.Trust{CA: newAuthority(t).file}, d.URL+"/readyz", "", nil)
+	_, _, _, _, err = over(t, flags.Trust{CA: testkit.NewAuthority(t).File}, d.URL+"/readyz", "", nil)
 	require.ErrorContains(t, err, "certificate")
 	status, answer := ask(t, http.MethodGet, "http"+d.URL[len("https"):]+"/healthz", "", "", "")
 	require.Equal(t, http.StatusBadRequest, status, answer)
 	require.NoError(t, alive(t.Context(), d.URL, time.Minute), "the watchdog's own question")
 
-	a.issue(dir, "server", 11)
+	a.Issue(dir, "server", 11)
 	_, _, _, serial, err = over(t, trusts, d.URL+"/healthz", "", nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 11, serial, "a certificate that has changed is used at once")
@@ -133,7 +73,7 @@ func TestTLS(t *testing.T) {
 	_, _, _, serial, err = over(t, trusts, d.URL+"/healthz", "", nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 11, serial, "the last good one stays")
-	a.issue(dir, "server", 12)
+	a.Issue(dir, "server", 12)
 	_, _, _, serial, err = over(t, trusts, d.URL+"/healthz", "", nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 12, serial)
@@ -141,12 +81,12 @@ func TestTLS(t *testing.T) {
 
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
-	server, clients := newAuthority(t), newAuthority(t)
-	cert, key := server.issue(t.TempDir(), "server", 10)
-	d := startConfigured(t, clitest.Config(t, "auth: {tokens: [{token: secret}]}\ntls: {cert: "+cert+", key: "+key+", clientCA: "+clients.file+"}\n"))
-	known, stranger := flags.Trust{CA: server.file}, flags.Trust{CA: server.file}
-	known.Cert, known.Key = clients.issue(t.TempDir(), "web", 20)
-	stranger.Cert, stranger.Key = newAuthority(t).issue(t.TempDir(), "web", 20)
+	server, clients := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	cert, key := server.Issue(t.TempDir(), "server", 10)
+	d := startConfigured(t, clitest.Config(t, "auth: {tokens: [{token: secret}]}\ntls: {cert: "+cert+", key: "+key+", clientCA: "+clients.File+"}\n"))
+	known, stranger := flags.Trust{CA: server.File}, flags.Trust{CA: server.File}
+	known.Cert, known.Key = clients.Issue(t.TempDir(), "web", 20)
+	stranger.Cert, stranger.Key = testkit.NewAuthority(t).Issue(t.TempDir(), "web", 20)
 
 	status, _, _, _, err := over(t, known, d.URL+"/sessions", "secret", nil)
 	require.NoError(t, err)
@@ -155,12 +95,12 @@ func TestClientCertificates(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 401, status, "a certificate does not replace the token")
 	for _, path := range []string{"/sessions", "/readyz", "/", "/nowhere"} {
-		status, _, body, _, err := over(t, flags.Trust{CA: server.file}, d.URL+path, "secret", nil)
+		status, _, body, _, err := over(t, flags.Trust{CA: server.File}, d.URL+path, "secret", nil)
 		require.NoError(t, err)
 		require.Equal(t, 403, status, path)
 		require.JSONEq(t, `{"error":"a client certificate is required","code":"UNAUTHORIZED"}`, body)
 	}
-	status, _, _, _, err = over(t, flags.Trust{CA: server.file}, d.URL+"/healthz", "", nil)
+	status, _, _, _, err = over(t, flags.Trust{CA: server.File}, d.URL+"/healthz", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, 200, status)
 	_, _, _, _, err = over(t, stranger, d.URL+"/sessions", "secret", nil)
@@ -182,8 +122,8 @@ func TestClientCertificates(t *testing.T) {
 
 func TestTrustFlagsErrors(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t)
-	cert, key := a.issue(t.TempDir(), "x", 1)
+	a := testkit.NewAuthority(t)
+	cert, key := a.Issue(t.TempDir(), "x", 1)
 	for want, f := range map[string]flags.Trust{
 		"--ca: open nowhere":                    {CA: "nowhere"},
 		"--ca: " + key + ": has no cert":        {CA: key},

@@ -3,15 +3,9 @@ package doctor
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,6 +26,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -149,27 +144,14 @@ func TestDoctorOnADegradedDaemon(t *testing.T) {
 
 // TestDoctorOnCertificates: those that end soon are reported, with their setting.
 func TestDoctorOnCertificates(t *testing.T) {
-	now := time.Now()
-	cert := func(ends time.Duration) (certFile, keyFile string) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		require.NoError(t, err)
-		der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-100 * 24 * time.Hour), NotAfter: now.Add(ends)},
-			&x509.Certificate{}, &key.PublicKey, key)
-		require.NoError(t, err)
-		secret, err := x509.MarshalECPrivateKey(key)
-		require.NoError(t, err)
-		certFile, keyFile = filepath.Join(t.TempDir(), "c.pem"), filepath.Join(t.TempDir(), "k.pem")
-		require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-		require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
-		return certFile, keyFile
-	}
 	for want, ends := range map[string]time.Duration{
 		"ok       certificates files: 1, the first expires on ": 60 * 24 * time.Hour,
 		"warning  certificates tls.cert expires on ":            10 * 24 * time.Hour,
 		"problem  certificates tls.cert expires on ":            24 * time.Hour,
 		"problem  certificates tls.cert expired on ":            -time.Hour,
 	} {
-		certFile, keyFile := cert(ends)
+		certFile, keyFile := filepath.Join(t.TempDir(), "c.pem"), filepath.Join(t.TempDir(), "k.pem")
+		require.NoError(t, deployment.WriteCertificate(certFile, keyFile, ends))
 		path := clitest.Config(t, fmt.Sprintf("auth: {tokens: [{token: hunter2}]}\ntls: {cert: %q, key: %q}\n", certFile, keyFile))
 		out, err := doctorText(t, t.Context(), time.Now, "--config", path, "--config-only")
 		require.Equal(t, strings.HasPrefix(want, "problem"), errors.Is(err, errProblems), out)
