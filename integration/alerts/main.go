@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,12 +70,6 @@ func main() {
 }
 
 func run(ctx context.Context, o options, dir string) error {
-	if o.Helixd == "" { // it belongs to another module than this program
-		o.Helixd = filepath.Join(dir, "helixd")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-C", o.root, "-o", o.Helixd, "./cmd/helixd").CombinedOutput(); err != nil {
-			return fmt.Errorf("go build: %w: %s", err, out)
-		}
-	}
 	b, err := deployment.Build(ctx, dir, o.Helixd, false)
 	if err != nil {
 		return err

@@ -228,14 +228,7 @@ func (n *node) close() {
 func (n *node) readyIn(d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(n.t.ctx, d)
 	defer cancel()
-	for {
-		if _, err := n.Ready(ctx); err == nil {
-			return true
-		}
-		if deployment.Sleep(ctx, 50*time.Millisecond) != nil {
-			return false
-		}
-	}
+	return deployment.Retry(ctx, 50*time.Millisecond, func() error { _, err := n.Ready(ctx); return err }) == nil
 }
 
 // allReady waits until every node is.

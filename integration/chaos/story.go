@@ -277,19 +277,18 @@ func (t *trial) replaceLost() error {
 	if err := t.allReady(readyWithin); err != nil {
 		return err
 	}
-	for {
+	ctx, cancel := context.WithDeadline(t.ctx, began.Add(readyWithin))
+	defer cancel()
+	return deployment.Retry(ctx, 100*time.Millisecond, func() error {
 		now, err := t.holders()
-		if err == nil && !slices.Contains(now, lost.Name) && len(now) == lost.replicas && t.streams().Healthy(t.ctx) == nil {
+		if err == nil && (slices.Contains(now, lost.Name) || len(now) != lost.replicas) {
+			err = fmt.Errorf("the replicas are on %v", now)
+		}
+		if err = errors.Join(err, t.streams().Healthy(ctx)); err == nil {
 			deployment.Say("replace: the log has all replicas again after %s, on %v", time.Since(began).Round(time.Millisecond), now)
-			return nil
 		}
-		if time.Since(began) > readyWithin {
-			return fmt.Errorf("the replicas are on %v: %w", now, err)
-		}
-		if !t.Sleep(100 * time.Millisecond) {
-			return context.Cause(t.ctx)
-		}
-	}
+		return err
+	})
 }
 
 // clusterEver are all nodes of the cluster that there have ever been.

@@ -53,18 +53,18 @@ func (t *trial) morePartitions() error {
 	if err := errors.Join(dies.start(), t.allReady(readyWithin)); err != nil { // it begins again by itself
 		return err
 	}
+	ctx, cancel := context.WithDeadline(t.ctx, began.Add(readyWithin))
+	defer cancel()
 	for _, n := range t.members() {
-		for {
-			r, err := n.Ready(t.ctx)
-			if err == nil && r.Partitions == partitionsAfter {
-				break
+		err := deployment.Retry(ctx, 50*time.Millisecond, func() error {
+			r, err := n.Ready(ctx)
+			if err == nil && r.Partitions != partitionsAfter {
+				err = fmt.Errorf("%s has %d partitions", n.Name, r.Partitions)
 			}
-			if time.Since(began) > readyWithin {
-				return errors.Join(err, fmt.Errorf("%s has %d partitions after %s", n.Name, r.Partitions, readyWithin))
-			}
-			if !t.Sleep(50 * time.Millisecond) {
-				return context.Cause(t.ctx)
-			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	deployment.Say("partitions: the log grew from %d to %d in %s", partitionsBefore, partitionsAfter, time.Since(began).Round(time.Millisecond))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // Binaries are the programs that are run.
@@ -31,9 +32,18 @@ func Build(ctx context.Context, dir, helixd string, natsServer bool) (b Binaries
 	return b, err
 }
 
+// build builds a program with the versions of helixd's module, also for the other modules
+// of this repository.
 func build(ctx context.Context, dir, name, from string) (string, error) {
-	path := filepath.Join(dir, name)
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", path, from).CombinedOutput(); err != nil {
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		return "", err
+	}
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/helixd/helixd").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list: %w", err)
+	}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-o", path, from).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s: %w: %s", from, err, out)
 	}
 	return path, nil

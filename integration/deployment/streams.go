@@ -34,17 +34,10 @@ func (s Streams) ask(ctx context.Context, subject, body string, answer any) (err
 func until(ctx context.Context, what string, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", what, ctx.Err(), err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	if err := Retry(ctx, 20*time.Millisecond, f); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	return nil
 }
 
 // WaitUp waits until every server answers for JetStream.

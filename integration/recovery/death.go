@@ -152,15 +152,13 @@ const lookEvery = 400 * time.Millisecond
 func (b *bench) claimed(w *walk, at *deployment.Node, from uint64, first string) (claim eventlog.Record, err error) {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, deployment.Within, fmt.Errorf("nobody takes %s over within %s", w.session, deployment.Within))
 	defer cancel()
-	for {
-		claim, err = b.claim(ctx, w, at, from, first)
-		if err == nil && claim.Sequence > 0 {
-			return claim, nil
+	err = deployment.Retry(ctx, lookEvery, func() (err error) {
+		if claim, err = b.claim(ctx, w, at, from, first); err == nil && claim.Sequence == 0 {
+			err = errors.New("no other node has claimed it")
 		}
-		if ended := deployment.Sleep(ctx, lookEvery); ended != nil {
-			return claim, errors.Join(ended, err)
-		}
-	}
+		return err
+	})
+	return claim, err
 }
 
 // revive starts a node again, and waits until all is as it was.

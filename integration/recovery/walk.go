@@ -73,7 +73,7 @@ func (b *bench) stop(all []*walk, at *deployment.Node) error {
 		<-w.ended
 	}
 	return deployment.Each(len(all), 16, func(i int) error {
-		return retry(b.ctx, func() error { return at.API.Abort(b.ctx, all[i].session, "") })
+		return deployment.Retry(b.ctx, 100*time.Millisecond, func() error { return at.API.Abort(b.ctx, all[i].session, "") })
 	})
 }
 
@@ -81,14 +81,7 @@ func (b *bench) stop(all []*walk, at *deployment.Node) error {
 func (b *bench) wait(what string, f func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, deployment.Within, fmt.Errorf("%s within %s", what, deployment.Within))
 	defer cancel()
-	for {
-		if done, err := f(); done || err != nil {
-			return err
-		}
-		if err := deployment.Sleep(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
+	return deployment.Until(ctx, 20*time.Millisecond, f)
 }
 
 // follow reads the run's stream until ctx ends; where it breaks off it continues.

@@ -70,10 +70,8 @@ func newHTTPClient(connections int) *http.Client {
 func (b *bench) newHelixd(ctx context.Context) (*httpServer, error) {
 	path := cmp.Or(os.Getenv("HELIXD"), filepath.Join(b.dir, "helixd"))
 	if _, err := os.Stat(path); err != nil {
-		build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/helixd")
-		build.Dir = filepath.Join("..", "..")
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("go build (rivals runs in its own folder): %w: %s", err, out)
+		if _, err := deployment.Build(ctx, b.dir, "", false); err != nil {
+			return nil, err
 		}
 	}
 	dir, err := b.tempDir("helixd")

@@ -154,17 +154,10 @@ func (r *redisServer) create(ctx context.Context, sessions int) error {
 	if err := r.rdb.BgRewriteAOF(ctx).Err(); err != nil {
 		return err
 	}
-	for {
+	return deployment.Until(ctx, settlePoll, func() (bool, error) {
 		running, err := r.info(ctx, "persistence", "aof_rewrite_in_progress")
-		if err != nil || running == 0 {
-			return err
-		}
-		select {
-		case <-time.After(settlePoll):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+		return running == 0, err
+	})
 }
 
 // heapAlloc is what this process holds, in bytes.

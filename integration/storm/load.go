@@ -73,15 +73,16 @@ func (l *load) keepPace(ctx, whole context.Context) {
 func (l *load) append(ctx context.Context, p *producer, at int) error {
 	n := p.last + 1
 	chunk := deployment.TextChunk(p.session, text(n, time.Now().UnixNano()))
-	for try := at; ; try++ {
-		_, err := l.nodes[try%len(l.nodes)].AppendChunks(ctx, p.session, chunk, client.AppendOptions{IdempotencyKey: fmt.Sprint(n)})
-		if err == nil {
-			p.last = n
-			return nil
+	err := deployment.Retry(ctx, 20*time.Millisecond, func() error {
+		_, err := l.nodes[at%len(l.nodes)].AppendChunks(ctx, p.session, chunk, client.AppendOptions{IdempotencyKey: fmt.Sprint(n)})
+		if err != nil {
+			l.again.Add(1)
+			at++
 		}
-		l.again.Add(1)
-		if ended := deployment.Sleep(ctx, 20*time.Millisecond); ended != nil {
-			return fmt.Errorf("%w: %w", ended, err)
-		}
+		return err
+	})
+	if err == nil {
+		p.last = n
 	}
+	return err
 }

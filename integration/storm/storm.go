@@ -152,17 +152,13 @@ func (s *storm) cut() error {
 func (s *storm) recovered(what string, began time.Time) error {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, patience, fmt.Errorf("%s: not all clients are current again within %s", what, patience))
 	defer cancel()
-	for {
-		sum, err := s.crowds.tell(order{Do: orderStatus})
-		if err != nil {
-			return err
-		}
-		if sum.Broken > 0 && sum.Settled == sum.Broken && sum.Connected == s.clients {
-			break
-		}
-		if err := deployment.Sleep(ctx, 250*time.Millisecond); err != nil {
-			return fmt.Errorf("%w: %d connected, %d of %d are current", err, sum.Connected, sum.Settled, sum.Broken)
-		}
+	var sum answer
+	err := deployment.Until(ctx, 250*time.Millisecond, func() (_ bool, err error) {
+		sum, err = s.crowds.tell(order{Do: orderStatus})
+		return sum.Broken > 0 && sum.Settled == sum.Broken && sum.Connected == s.clients, err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %d connected, %d of %d are current", err, sum.Connected, sum.Settled, sum.Broken)
 	}
 	deployment.Say("all are current, and have heard of something new, after %s", time.Since(began).Round(10*time.Millisecond))
 	times, err := s.crowds.tell(order{Do: orderTimes})
@@ -192,17 +188,14 @@ func (s *storm) check() error {
 	}
 	ctx, cancel := context.WithTimeoutCause(s.ctx, patience, errors.New("some clients do not get all chunks"))
 	defer cancel()
-	for {
-		sum, err := s.crowds.tell(order{Do: orderCheck, Last: last})
-		if err != nil {
-			return err
-		}
-		if sum.Behind == 0 {
-			s.report.chunks, s.report.received, s.report.again = total, sum.Chunks, int(s.load.again.Load())
-			return nil
-		}
-		if err := deployment.Sleep(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("%w: %d clients lag", err, sum.Behind)
-		}
+	var sum answer
+	err := deployment.Until(ctx, 100*time.Millisecond, func() (_ bool, err error) {
+		sum, err = s.crowds.tell(order{Do: orderCheck, Last: last})
+		return sum.Behind == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %d clients lag", err, sum.Behind)
 	}
+	s.report.chunks, s.report.received, s.report.again = total, sum.Chunks, int(s.load.again.Load())
+	return nil
 }
