@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/snapshot"
@@ -29,9 +30,7 @@ import (
 func benchAPI(b *testing.B) *httpapi.Server {
 	b.Helper()
 	_, nc := embedtest.Start(b, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
-	require.NoError(b, err)
-	b.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(b, nc, &jetstream.Options{Durability: "interval=1s"})
 	saved, err := foldsjs.Open(b.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(b, err)
 	loop, err := engine.New(log, nil, nil)

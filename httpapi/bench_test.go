@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/httpapi"
@@ -29,9 +30,7 @@ import (
 func BenchmarkGetState(b *testing.B) {
 	const records = 100_000
 	_, nc := embedtest.Start(b, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
-	require.NoError(b, err)
-	b.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(b, nc, &jetstream.Options{Durability: "interval=1s"})
 	saved, err := foldsjs.Open(b.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(b, err)
 	head := uint64(0)

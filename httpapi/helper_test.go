@@ -30,6 +30,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/integration/testkit"
@@ -66,9 +67,7 @@ func newLog(t *testing.T) eventlog.Log {
 func newLogAndConn(t *testing.T) (eventlog.Log, *nats.Conn) {
 	t.Helper()
 	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv}) // which overwrites erased records at once
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Server: srv}) // which overwrites erased records at once
 	return log, nc
 }
 

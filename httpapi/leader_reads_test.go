@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/chat"
@@ -68,9 +68,7 @@ func TestAnAppendReadsNothing(t *testing.T) {
 func TestAKnownHeadIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	log, nc := newLogAndConn(t)
-	other, err := jetstream.Open(t.Context(), nc, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { other.Close() })
+	other := jetstreamtest.Open(t, nc, nil)
 	here, there := newAPIOn(t, log, nil), newAPIOn(t, other, nil)
 	for i := range 3 {
 		for _, node := range []*testAPI{here, there, there, here} {

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/snapshot"
@@ -30,9 +31,7 @@ import (
 func onServer(t *testing.T) (*nats.Conn, *jetstream.Log, *foldsjs.Folds) {
 	t.Helper()
 	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Server: srv})
 	folds, err := foldsjs.Open(t.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(t, err)
 	return nc, log, folds

@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/integration/testkit"
@@ -102,12 +103,9 @@ func openJetStream(t *testing.T) eventlog.Log {
 	t.Helper()
 	const interval = time.Minute // of syncing: no machine is lost here
 	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: interval})
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{
+	return jetstreamtest.Open(t, nc, &jetstream.Options{
 		Durability: eventlog.Durability("interval=" + interval.String()), Server: srv, // which overwrites erased records at once
 	})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
-	return log
 }
 
 // tellFile runs a script and compares, or writes, its golden output.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -36,10 +37,7 @@ type node struct {
 
 func startServer(t *testing.T, dir string) *embed.Server {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	return srv
+	return embedtest.Server(t, embed.Options{DataDir: dir, SyncInterval: time.Second})
 }
 
 func newNode(t *testing.T, srv *embed.Server, file string, o memory.Options) *node {

@@ -19,9 +19,11 @@ import (
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/worklist"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
@@ -49,12 +51,11 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
+	srv := embedtest.Server(t, embed.Options{SyncInterval: time.Minute})
 	s := &site{t: t, srv: srv}
 	nc := s.connect()
 	s.log = s.open(nc)
+	var err error
 	s.js, err = natsjs.New(nc, natsjs.WithDefaultTimeout(within))
 	require.NoError(t, err)
 	return s
@@ -70,10 +71,7 @@ func (s *site) connect() *nats.Conn {
 
 func (s *site) open(nc *nats.Conn) eventlog.Log {
 	s.t.Helper()
-	log, err := jetstream.Open(s.t.Context(), nc, &jetstream.Options{Durability: "interval=1m0s"})
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { log.Close() })
-	return log
+	return jetstreamtest.Open(s.t, nc, &jetstream.Options{Durability: "interval=1m0s"})
 }
 
 // node is what a process would be.

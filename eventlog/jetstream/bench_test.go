@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -127,9 +129,7 @@ func BenchmarkCatchUp(b *testing.B) {
 // cheapest: alternating between a log without and one with them. The ratio is the median
 // time with metrics divided by that without.
 func BenchmarkAppendMeasured(b *testing.B) {
-	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
-	require.NoError(b, err)
-	b.Cleanup(srv.Stop)
+	srv := embedtest.Server(b, embed.Options{SyncInterval: time.Second})
 	sides := [2]struct {
 		metrics *jetstream.Metrics
 		session string
@@ -141,9 +141,7 @@ func BenchmarkAppendMeasured(b *testing.B) {
 		nc, err := srv.Connect()
 		require.NoError(b, err)
 		b.Cleanup(nc.Close)
-		sides[i].log, err = jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s", Metrics: sides[i].metrics})
-		require.NoError(b, err)
-		b.Cleanup(func() { sides[i].log.Close() })
+		sides[i].log = jetstreamtest.Open(b, nc, &jetstream.Options{Durability: "interval=1s", Metrics: sides[i].metrics})
 	}
 	const turn = 10
 	for b.Loop() {
@@ -152,6 +150,7 @@ func BenchmarkAppendMeasured(b *testing.B) {
 			entry := []eventlog.Entry{logtest.Text(side.session, "Hello, this is a word or two of text. ")}
 			began := time.Now()
 			for range turn {
+				var err error
 				if side.head, err = side.log.Append(b.Context(), side.session, side.head, entry); err != nil {
 					b.Fatal(err)
 				}

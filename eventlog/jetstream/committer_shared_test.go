@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -22,11 +23,9 @@ func TestAppendsOfSomeRecordsShareABatch(t *testing.T) {
 	t.Parallel()
 	srv, nc := embedtest.Start(t, embed.Options{GroupSync: true})
 	reg := prometheus.NewRegistry()
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{
 		Durability: eventlog.DurabilityFsync, Server: srv, Metrics: jetstream.NewMetrics(reg),
 	})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
 	const sessions, rounds = 60, 3
 	var wg sync.WaitGroup
 	for i := range sessions {

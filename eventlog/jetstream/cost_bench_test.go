@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -42,9 +43,7 @@ func BenchmarkAppendCost(b *testing.B) {
 		b.Run(mode.name, func(b *testing.B) {
 			const sessions, turn = 64, 4096
 			srv, nc := embedtest.Start(b, embed.Options{SyncInterval: mode.sync, GroupSync: true})
-			log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: mode.durability, Server: srv, Partitions: mode.partitions})
-			require.NoError(b, err)
-			b.Cleanup(func() { log.Close() })
+			log := jetstreamtest.Open(b, nc, &jetstream.Options{Durability: mode.durability, Server: srv, Partitions: mode.partitions})
 			js, err := natsjs.New(nc)
 			require.NoError(b, err)
 			_, err = js.CreateStream(b.Context(), natsjs.StreamConfig{Name: "RAW", Subjects: []string{"raw.*"}})

@@ -20,6 +20,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
@@ -47,20 +48,13 @@ func (d *slowDisk) Sync(ctx context.Context) error {
 
 func openSlowDisk(t *testing.T, o embed.Options) (*slowDisk, *nats.Conn, *jetstream.Log) {
 	t.Helper()
-	o.DataDir, o.GroupSync = t.TempDir(), true
-	srv, err := embed.Start(t.Context(), o)
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
+	o.GroupSync = true
+	srv, nc := embedtest.Start(t, o)
 	if !srv.GroupSync() {
 		t.Skip("the temporary folder's file system may lose a renamed file")
 	}
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
 	d := &slowDisk{Server: srv, began: make(chan struct{}, 16), ends: make(chan error)}
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: d})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: d})
 	return d, nc, log
 }
 
@@ -221,9 +215,7 @@ func TestOldRecordsNeedNoSync(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, log.Close())
 	d := &slowDisk{Server: srv, began: make(chan struct{}, 16), ends: make(chan error)}
-	again, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: d})
-	require.NoError(t, err)
-	t.Cleanup(func() { again.Close() })
+	again := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: d})
 	d.slow.Store(true) // a sync would not end
 	require.Len(t, recordsOf(t, again, "s", 0, 0), 500)
 	for r, err := range again.Feed(t.Context(), 0, 0) {
@@ -293,9 +285,7 @@ func TestAPurgeAfterAnErasure(t *testing.T) {
 func TestTwoLogsWithoutRepublishing(t *testing.T) {
 	t.Parallel()
 	srv, nc, log := openGroupSync(t)
-	other, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
-	require.NoError(t, err)
-	t.Cleanup(func() { other.Close() })
+	other := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
 	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
 	for r, err := range other.Follow(t.Context(), "s", 0) {
@@ -316,23 +306,16 @@ func TestWhoPublishesLiveRecords(t *testing.T) {
 	dir := t.TempDir()
 	head := uint64(0)
 	for i, group := range []bool{true, false, true, false} {
-		srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, GroupSync: group, Listen: "127.0.0.1:0"})
-		require.NoError(t, err)
-		t.Cleanup(srv.Stop)
+		srv, nc := embedtest.Start(t, embed.Options{DataDir: dir, GroupSync: group, Listen: "127.0.0.1:0"})
 		if group && !srv.GroupSync() {
 			t.Skip("the temporary folder's file system may lose a renamed file")
 		}
-		nc, err := srv.Connect()
-		require.NoError(t, err)
-		t.Cleanup(nc.Close)
 		read, err := jetstream.Open(t.Context(), nc, &jetstream.Options{ReadOnly: true})
 		if i > 0 { // a reader accepts the settings of the one before
 			require.NoError(t, err)
 			require.NoError(t, read.Close())
 		}
-		log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
-		require.NoError(t, err)
-		t.Cleanup(func() { log.Close() })
+		log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
 		js, err := natsjs.New(nc)
 		require.NoError(t, err)
 		s, err := js.Stream(t.Context(), "HELIX_LOG_0")
@@ -365,11 +348,10 @@ func TestAppendsOutliveTheirPlaceInMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	srv, nc := embedtest.Start(t, embed.Options{DataDir: dir, GroupSync: true})
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
 	head := uint64(0)
 	for range 3 {
+		var err error
 		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})
 		require.NoError(t, err)
 		place, err := os.ReadFile(filepath.Join(dir, "helixd.staging"))

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -25,9 +26,7 @@ const patience = 2 * time.Minute
 func TestAFeedOutlivesItsConsumer(t *testing.T) {
 	t.Parallel()
 	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: "interval=1s"})
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")

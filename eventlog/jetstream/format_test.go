@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/version"
 )
@@ -43,10 +44,10 @@ func mark(t *testing.T, nc *nats.Conn, metadata map[string]string) {
 func TestALogOfALaterFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
-	require.NoError(t, log.(*jetstream.Log).Close())
+	require.NoError(t, log.Close())
 	for partitions, helixd := range map[string]string{"1 v3": "v9.8.7", "1,4 v3": "v9.8.7", "anything else v3": "v9.8.7", "1 v4": ""} {
 		mark(t, nc, map[string]string{"helix.partitions": partitions, "helix.helixd": helixd})
 		configs, messages := streamsOf(t, nc)
@@ -78,7 +79,7 @@ func TestALogOfAnEarlierFormatIsContinued(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
 	head := uint64(0)
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 	configs, _ := streamsOf(t, nc)
 	require.Equal(t, version.Current(), configs["HELIX_LOG_0"].Metadata["helix.helixd"])
 	require.Equal(t, "1 v2", configs["HELIX_LOG_0"].Metadata["helix.partitions"])
@@ -88,12 +89,12 @@ func TestALogOfAnEarlierFormatIsContinued(t *testing.T) {
 		require.NoError(t, err)
 		mark(t, nc, map[string]string{"helix.partitions": "1", "helix.helixd": ""})
 		before, _ := streamsOf(t, nc)
-		reads := openOn(t, nc, &jetstream.Options{ReadOnly: true})
+		reads := jetstreamtest.Open(t, nc, &jetstream.Options{ReadOnly: true})
 		require.NotEmpty(t, logtest.Records(t, reads, "s"))
 		after, _ := streamsOf(t, nc)
 		require.Equal(t, before, after, "a reader leaves the number as it is")
 
-		log = openOn(t, nc, o)
+		log = jetstreamtest.Open(t, nc, o)
 		configs, _ := streamsOf(t, nc)
 		for _, stream := range []string{"HELIX_LOG_0", "HELIX_SEG_0", "HELIX_BLOBS"} {
 			require.Equal(t, "1 v2", configs[stream].Metadata["helix.partitions"], "%s: %s", name, stream)
@@ -102,7 +103,7 @@ func TestALogOfAnEarlierFormatIsContinued(t *testing.T) {
 		require.Equal(t, head, logtest.Records(t, log, "s")[len(logtest.Records(t, log, "s"))-1].Sequence)
 	}
 	mark(t, nc, map[string]string{"helix.helixd": ""}) // as 0.1.0 leaves it
-	openOn(t, nc, nil)
+	jetstreamtest.Open(t, nc, nil)
 	configs, _ = streamsOf(t, nc)
 	require.NotContains(t, configs["HELIX_LOG_0"].Metadata, "helix.helixd", "the number stays, and so does who has set it")
 }

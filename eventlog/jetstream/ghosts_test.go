@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -21,9 +22,7 @@ import (
 func openSynced(t *testing.T, dir string) (*jetstream.Log, func()) {
 	t.Helper()
 	srv, nc := embedtest.Start(t, embed.Options{DataDir: dir, SyncInterval: time.Second})
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: "interval=1s"})
 	return log, func() { log.Close(); nc.Close(); srv.Stop() }
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
@@ -20,7 +21,7 @@ import (
 func TestFollowersShareASubscription(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 
 	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "first")})
 	require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestFollowersShareASubscription(t *testing.T) {
 func TestAGapIsReadFromTheLog(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	head, err := log.Append(ctx, "s", 0, []eventlog.Entry{logtest.Text("s", "a")})

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -35,27 +35,17 @@ func open(t testing.TB, sync time.Duration) eventlog.Log {
 func openAs(t testing.TB, sync time.Duration, durability eventlog.Durability) eventlog.Log {
 	t.Helper()
 	_, nc := embedtest.Start(t, embed.Options{SyncInterval: sync})
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: durability})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
-	return log
+	return jetstreamtest.Open(t, nc, &jetstream.Options{Durability: durability})
 }
 
 // openGroupSync returns the log of a server that leaves syncing to the log.
 func openGroupSync(t testing.TB) (*embed.Server, *nats.Conn, *jetstream.Log) {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: true})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
+	srv, nc := embedtest.Start(t, embed.Options{GroupSync: true})
 	if !srv.GroupSync() {
 		t.Skip("the temporary folder's file system may lose a renamed file")
 	}
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
 	return srv, nc, log
 }
 
@@ -82,10 +72,7 @@ func TestContract(t *testing.T) {
 		t.Parallel()
 		logtest.Run(t, func(t *testing.T) eventlog.Log {
 			srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-			log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: "interval=1s", Server: srv})
-			require.NoError(t, err)
-			t.Cleanup(func() { log.Close() })
-			return log
+			return jetstreamtest.Open(t, nc, &jetstream.Options{Durability: "interval=1s", Server: srv})
 		})
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -35,7 +36,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Metrics: jetstream.NewMetrics(reg)})
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Metrics: jetstream.NewMetrics(reg)})
 	shows := func(lines ...string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
@@ -75,7 +76,7 @@ func TestMetrics(t *testing.T) {
 	followers.Wait()
 	shows(`helixd_hub_sessions 0`, `helixd_followers 0`)
 
-	require.NoError(t, log.(*jetstream.Log).Seal(t.Context(), "s"))
+	require.NoError(t, log.Seal(t.Context(), "s"))
 	shows(`helixd_segments_sealed_total 1`)
 
 	problems, err := testutil.GatherAndLint(reg)
@@ -88,7 +89,7 @@ func TestMetricsOfGroups(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Metrics: jetstream.NewMetrics(reg)})
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Metrics: jetstream.NewMetrics(reg)})
 	const sessions = 200
 	heads, appends := make([]uint64, sessions), 0
 	for deadline := time.Now().Add(time.Minute); ; {

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
@@ -27,19 +28,11 @@ func serve(t *testing.T, dir string) (*nats.Conn, func()) {
 	return nc, func() { nc.Close(); srv.Stop() }
 }
 
-func openOn(t *testing.T, nc *nats.Conn, o *jetstream.Options) eventlog.Log {
-	t.Helper()
-	log, err := jetstream.Open(t.Context(), nc, o)
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
-	return log
-}
-
 func TestPartitionsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	openOn(t, nc, &jetstream.Options{Partitions: 2})
-	log := openOn(t, nc, &jetstream.Options{Partitions: 2})
+	jetstreamtest.Open(t, nc, &jetstream.Options{Partitions: 2})
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Partitions: 2})
 	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
 	for _, grow := range []bool{false, true} {
@@ -48,7 +41,7 @@ func TestPartitionsStayAsTheyAre(t *testing.T) {
 	}
 	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 3})
 	require.ErrorContains(t, err, "jetstream: the log has 2 partitions, not 3: keep 2, or start a node once without nats.user")
-	require.Equal(t, 2, openOn(t, nc, nil).Info().Partitions)
+	require.Equal(t, 2, jetstreamtest.Open(t, nc, nil).Info().Partitions)
 	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 65})
 	require.ErrorContains(t, err, "at most 64 partitions")
 }
@@ -56,16 +49,16 @@ func TestPartitionsStayAsTheyAre(t *testing.T) {
 func TestPartitionsByDefault(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	require.Equal(t, 1, openOn(t, nc, nil).Info().Partitions)
+	require.Equal(t, 1, jetstreamtest.Open(t, nc, nil).Info().Partitions)
 	nc, _ = serve(t, t.TempDir())
-	openOn(t, nc, &jetstream.Options{Partitions: 3})
-	require.Equal(t, 3, openOn(t, nc, nil).Info().Partitions, "they are fixed")
+	jetstreamtest.Open(t, nc, &jetstream.Options{Partitions: 3})
+	require.Equal(t, 3, jetstreamtest.Open(t, nc, nil).Info().Partitions, "they are fixed")
 }
 
 func TestPartitionsShareNothing(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, &jetstream.Options{Partitions: 4})
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Partitions: 4})
 	var want []string
 	for i := range 20 {
 		id := fmt.Sprintf("session-%02d", i)
@@ -85,11 +78,11 @@ func TestPartitionsShareNothing(t *testing.T) {
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	info := openOn(t, nc, nil).Info()
+	info := jetstreamtest.Open(t, nc, nil).Info()
 	require.Equal(t, eventlog.DurabilityUnknown, info.Durability)
 	require.Equal(t, 1, info.Partitions)
 	require.Equal(t, eventlog.MaxPayload, info.MaxRecordBytes)
-	info = openOn(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync}).Info()
+	info = jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync}).Info()
 	require.Equal(t, eventlog.DurabilityFsync, info.Durability)
 }
 
@@ -97,7 +90,7 @@ func TestReopen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nc, stop := serve(t, dir)
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 	_, err := log.Append(t.Context(), "noise", 0, []eventlog.Entry{logtest.Text("noise", "n")})
 	require.NoError(t, err)
 	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})
@@ -107,7 +100,7 @@ func TestReopen(t *testing.T) {
 	stop()
 
 	nc, _ = serve(t, dir)
-	log = openOn(t, nc, nil)
+	log = jetstreamtest.Open(t, nc, nil)
 	require.Equal(t, before, logtest.Records(t, log, "s"), "with their sequences and times")
 	var conflict *eventlog.ConflictError
 	_, err = log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "again")})
@@ -121,7 +114,7 @@ func TestReopen(t *testing.T) {
 func TestPlainSubscription(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 	sub, err := nc.SubscribeSync("helix.live.>")
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
@@ -158,7 +151,7 @@ func TestTooLarge(t *testing.T) {
 	testkit.Sequential(t)
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 	e := logtest.Text("s", "x")
 	e.Payload = bytes.Repeat([]byte("x"), log.Info().MaxRecordBytes)
 	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{e})
@@ -192,7 +185,7 @@ func TestTooLarge(t *testing.T) {
 func TestFollowWithoutDeadline(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "x")})
 	require.NoError(t, err)
 	for r, err := range log.Follow(t.Context(), "s", 0) {

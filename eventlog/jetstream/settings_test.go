@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestSettingsOfAnExistingStream(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	openOn(t, nc, nil)
+	jetstreamtest.Open(t, nc, nil)
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
@@ -61,7 +62,7 @@ func TestSettingsOfAnExistingStream(t *testing.T) {
 			_, err = jetstream.Open(t.Context(), nc, o)
 			require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: "+want)
 		}
-		openOn(t, nc, &jetstream.Options{ReadOnly: true}) // readers need none of the settings
+		jetstreamtest.Open(t, nc, &jetstream.Options{ReadOnly: true}) // readers need none of the settings
 	}
 }
 
@@ -69,7 +70,7 @@ func TestSettingsOfAnExistingStream(t *testing.T) {
 func TestSettingsOfTheOperator(t *testing.T) {
 	t.Parallel()
 	nc, _ := serve(t, t.TempDir())
-	openOn(t, nc, nil)
+	jetstreamtest.Open(t, nc, nil)
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
@@ -79,7 +80,7 @@ func TestSettingsOfTheOperator(t *testing.T) {
 	config.Metadata["owner"] = "ops"
 	_, err = js.UpdateStream(t.Context(), config)
 	require.NoError(t, err)
-	log := openOn(t, nc, nil)
+	log := jetstreamtest.Open(t, nc, nil)
 	_, err = log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), "s", 1, []eventlog.Entry{logtest.Text("s", "b")})
@@ -93,10 +94,10 @@ func TestMemory(t *testing.T) {
 	_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Memory: true, Replicas: 3})
 	require.ErrorContains(t, err, "a log in memory has one replica")
 	for _, known := range []eventlog.Durability{"", eventlog.DurabilityFsync} {
-		log := openOn(t, nc, &jetstream.Options{Memory: true, Durability: known})
+		log := jetstreamtest.Open(t, nc, &jetstream.Options{Memory: true, Durability: known})
 		require.Equal(t, eventlog.DurabilityMemory, log.Info().Durability)
 	}
-	log := openOn(t, nc, &jetstream.Options{Existing: true})
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Existing: true})
 	require.Equal(t, eventlog.DurabilityMemory, log.Info().Durability)
 	_, err = log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
@@ -110,6 +111,6 @@ func TestExistingCreatesNothing(t *testing.T) {
 	nc, _ := serve(t, t.TempDir())
 	_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Existing: true})
 	require.ErrorIs(t, err, natsjs.ErrStreamNotFound)
-	openOn(t, nc, &jetstream.Options{Partitions: 4})
-	require.Equal(t, 4, openOn(t, nc, &jetstream.Options{Existing: true}).Info().Partitions)
+	jetstreamtest.Open(t, nc, &jetstream.Options{Partitions: 4})
+	require.Equal(t, 4, jetstreamtest.Open(t, nc, &jetstream.Options{Existing: true}).Info().Partitions)
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -55,10 +55,9 @@ type rig struct {
 func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	t.Helper()
 	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(t.Context(), nc, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, nil)
 	g := &rig{t: t, log: log, slow: make(chan struct{})}
+	var err error
 	g.loop, err = engine.New(log, g.agents(), &engine.Options{RetryDelay: time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(g.loop.Stop)

@@ -28,6 +28,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/chat"
@@ -72,10 +73,7 @@ type hit struct {
 func newLog(t *testing.T) eventlog.Log {
 	t.Helper()
 	srv, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv}) // which overwrites erased records at once
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
-	return log
+	return jetstreamtest.Open(t, nc, &jetstream.Options{Server: srv}) // which overwrites erased records at once
 }
 
 func newServer(t *testing.T) *server {

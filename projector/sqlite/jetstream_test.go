@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -33,10 +34,7 @@ type node struct {
 
 func startServer(t testing.TB, dir string) *embed.Server {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	return srv
+	return embedtest.Server(t, embed.Options{DataDir: dir, SyncInterval: time.Second})
 }
 
 // newNode starts one of several nodes on a server.

@@ -10,16 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/daily"
 )
 
 func serve(t *testing.T) *embed.Server {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	return srv
+	return embedtest.Server(t, embed.Options{SyncInterval: time.Minute})
 }
 
 // Nodes that change one value concurrently lose no change.

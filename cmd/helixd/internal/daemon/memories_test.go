@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -127,9 +127,7 @@ func TestEquip(t *testing.T) {
 func TestAnErasureOfMemoriesIsFinished(t *testing.T) {
 	t.Parallel()
 	_, nc := clitest.NATS(t)
-	log, err := jetstream.Open(t.Context(), nc, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, nil)
 	memories := memory.New(memory.Options{Log: log, Index: struct{ readmodel.Memories }{}})
 	draft := memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "ada"}, Content: "Ada drinks green tea."}
 	saved, err := memories.Save(t.Context(), draft)

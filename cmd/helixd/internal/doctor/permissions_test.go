@@ -14,7 +14,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -82,9 +82,7 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 	nc, err := nats.Connect(as("all"))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	log, err := jetstream.Open(t.Context(), nc, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, nil)
 	_, err = eventlog.AppendOnce(t.Context(), log, "s", "w", 0, []eventlog.Entry{logtest.Text("s", "x")})
 	require.NoError(t, err)
 	js, err := natsjs.New(nc)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/integrity"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
@@ -28,13 +29,7 @@ type growable struct {
 
 func (g *growable) connect() {
 	g.t.Helper()
-	var err error
-	g.srv, err = embed.Start(g.t.Context(), embed.Options{DataDir: g.dir, GroupSync: true})
-	require.NoError(g.t, err)
-	g.t.Cleanup(g.srv.Stop)
-	g.nc, err = g.srv.Connect()
-	require.NoError(g.t, err)
-	g.t.Cleanup(g.nc.Close)
+	g.srv, g.nc = embedtest.Start(g.t, embed.Options{DataDir: g.dir, GroupSync: true})
 }
 
 func (g *growable) stop() {

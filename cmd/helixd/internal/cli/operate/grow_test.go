@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 )
@@ -155,9 +156,7 @@ func TestGrowWhileAnotherClusterGetsTheFolder(t *testing.T) {
 	_, nc := clitest.NATS(t)
 	g, _ := growInto(t, nc, singleNodeFolder(t))
 	g.Wait = time.Minute
-	other, err := embed.Start(t.Context(), embed.Options{DataDir: g.folder()})
-	require.NoError(t, err)
-	t.Cleanup(other.Stop)
+	other := embedtest.Server(t, embed.Options{DataDir: g.folder()})
 	said := make(chan struct{})
 	g.p.Log = slog.New(slog.NewTextHandler(writer(func(p []byte) {
 		if bytes.Contains(p, []byte("stop the single node now")) {
