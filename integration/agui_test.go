@@ -3,9 +3,6 @@ package integration_test
 import (
 	"bufio"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,21 +25,7 @@ func TestAGUI(t *testing.T) {
 func TestAGUIOnAnotherNode(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	nodes := newNodes(t)
-	for i, n := range nodes {
-		example := slices.Index(n.args, "--config") + 1
-		raw, err := os.ReadFile(n.args[example])
-		require.NoError(t, err)
-		n.args[example] = filepath.Join(n.dir, "helix.yaml")
-		slow := strings.Replace(string(raw), "scriptDelay: 20ms", "scriptDelay: 300ms", 1)
-		require.NotEqual(t, string(raw), slow, "node %d", i)
-		require.NoError(t, os.WriteFile(n.args[example], []byte(slow), 0o600))
-		n.env = append(n.env, "HELIX_PROTOCOLS_AGUI_ENABLED=true")
-		n.launch()
-	}
-	for _, n := range nodes {
-		n.ready()
-	}
+	nodes := slowNodes(t, "HELIX_PROTOCOLS_AGUI_ENABLED=true")
 	const request = `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"u","role":"user","content":"Hi"}]}`
 	resp := nodes[0].call(http.MethodPost, "/ag-ui/greeter", request)
 	frames := aguiFrames(t, resp, func(f string) bool { return strings.Contains(f, "TEXT_MESSAGE_CONTENT") })

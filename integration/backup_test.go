@@ -35,8 +35,7 @@ func TestBackupAndRestore(t *testing.T) {
 	d.start()
 	w.start(d, "told", "tell", "completed")
 	w.start(d, "asks", "approve", "paused")
-	status, answer := d.post("/sessions/asks/fork", map[string]any{"sessionId": "fork"})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	d.ok("/sessions/asks/fork", map[string]any{"sessionId": "fork"})
 	large := noise(400 << 10)
 	require.NotZero(t, appendTexts(t.Context(), d.url, "large", large, "behind"))
 	require.NotZero(t, appendTexts(t.Context(), d.url, "erased", "gone"))
@@ -100,7 +99,7 @@ func TestBackupAndRestore(t *testing.T) {
 		delete(is, key)
 	}
 	require.Equal(t, was, is)
-	status, answer = d.get("/sessions/trimmed/records")
+	status, answer := d.get("/sessions/trimmed/records")
 	require.Equal(t, http.StatusGone, status)
 	require.Equal(t, float64(floor), answer["detail"].(map[string]any)["floor"])
 	require.Contains(t, text(d.records("large")), large)
@@ -114,14 +113,13 @@ func TestBackupAndRestore(t *testing.T) {
 	close(w.free)
 	<-f.done
 	f.checkAgainst(t, d.records("live"))
-	awaitStatus(d, "live", "completed")
+	d.waitFor("live", "completed")
 	require.Greater(t, d.records("live")[len(d.records("live"))-1].Sequence, h.ends[0]+restore.SequencesBehind)
 	for session, approved := range map[string]bool{"asks": true, "fork": false} {
 		status, answer := d.post("/submit-tool-result", map[string]any{"sessionId": session, "kind": "approval-response", "toolCallId": "c", "approved": approved})
 		require.Equal(t, "accepted", answer["status"], "%d %v", status, answer)
-		status, answer = d.post("/resume", map[string]any{"sessionId": session})
-		require.Equal(t, http.StatusOK, status, "%v", answer)
-		awaitStatus(d, session, "completed")
+		d.ok("/resume", map[string]any{"sessionId": session})
+		d.waitFor(session, "completed")
 	}
 	require.NotZero(t, appendTexts(t.Context(), d.url, "load-0", "more"))
 	d.stop()
@@ -138,8 +136,7 @@ func TestBackupThatBreaksOff(t *testing.T) {
 	require.NotZero(t, appendTexts(t.Context(), d.url, "next", noise(900<<10)))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "b.helix")
-	path, err := binary()
-	require.NoError(t, err)
+	path := program(t)
 	cmd := exec.Command(path, "backup", "--server", d.url, "--out", file, "--rate", "64KiB")
 	require.NoError(t, cmd.Start())
 	var part string

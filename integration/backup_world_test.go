@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -48,8 +46,7 @@ func newBackupWorld(t *testing.T) *backupWorld {
 		fmt.Fprint(rw, `{"result":{"deleted":true}}`)
 	}))
 	t.Cleanup(tool.Close)
-	w.config = filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(w.config, fmt.Appendf(nil, `
+	w.config = configFile(t, fmt.Sprintf(`
 agents:
   worker:
     model: {provider: openai, name: some-model, apiKey: "none", baseURL: %q}
@@ -73,7 +70,7 @@ agents:
       script:
         - toolCalls: [{name: workspace_write_file, arguments: {path: secret.txt, content: "a secret of hers"}}]
         - text: It is written.
-`, model.URL, tool.URL), 0o600))
+`, model.URL, tool.URL))
 	return w
 }
 
@@ -108,30 +105,16 @@ func (w *backupWorld) answer(rw http.ResponseWriter, r *http.Request) {
 // start starts a run and waits for its status.
 func (w *backupWorld) start(d *daemon, session, message, until string) {
 	d.t.Helper()
-	status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "worker", "message": message})
-	require.Equal(d.t, http.StatusOK, status, "%v", answer)
-	awaitStatus(d, session, until)
-}
-
-func awaitStatus(d *daemon, session, want string) {
-	d.t.Helper()
-	var answer map[string]any
-	require.Eventually(d.t, func() bool {
-		_, answer = d.get("/status?sessionId=" + session)
-		return answer["status"] == want
-	}, time.Minute, 10*time.Millisecond, "%s: %v", session, &answer)
+	d.ok("/start", map[string]any{"sessionId": session, "agentType": "worker", "message": message})
+	d.waitFor(session, until)
 }
 
 // trimmedSession makes a session of which retention has taken the beginning, in
 // the data folder of a daemon that is stopped.
 func trimmedSession(t *testing.T, dataDir, session string) (floor uint64) {
 	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: filepath.Join(dataDir, "jetstream"), SyncInterval: time.Minute})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
+	nc, stop := serverOf(t, dataDir)
+	defer stop()
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	defer log.Close()
@@ -249,9 +232,7 @@ func readBackup(t *testing.T, path string) held {
 // refusedCommand runs a command that must fail and returns what it prints.
 func refusedCommand(t *testing.T, code int, args ...string) string {
 	t.Helper()
-	path, err := binary()
-	require.NoError(t, err)
-	out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program(t), args...).CombinedOutput()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit, "%s", out)
 	require.Equal(t, code, exit.ExitCode(), "%s", out)

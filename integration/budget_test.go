@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/daily"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/integration/testkit"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
@@ -38,8 +37,7 @@ func newBudgets(t *testing.T, tokensPerDay int64, choose func(body []byte) model
 	t.Helper()
 	provider := modeltest.ServeFunc(t, choose)
 	srv := newServer(t, "one", func(*server.Options) {})
-	file := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `
+	file := configFile(t, fmt.Sprintf(`
 nats: {url: %q, partitions: 1}
 auth: {tokens: [{token: t0ken, name: ann, operations: ["*"], sessions: ["*"], tenant: red}]}
 tenants: {red: {tokensPerDay: %d}}
@@ -47,7 +45,7 @@ modelRetryDelay: 1ms
 agents:
   walker:
     model: {provider: openai, name: some-model, apiKey: "none", baseURL: %q, maxOutputTokens: 40, maxRetries: 1000}
-`, srv.ClientURL(), tokensPerDay, provider.URL), 0o600))
+`, srv.ClientURL(), tokensPerDay, provider.URL))
 	b := &budgets{t: t}
 	for range 2 {
 		d := newDaemon(t, "serve", "--config", file, "--data-dir", t.TempDir())
@@ -55,7 +53,7 @@ agents:
 		b.nodes = append(b.nodes, d)
 	}
 	nc := connect(t, srv.ClientURL())
-	b.log = openLog(t, nc, &jetstream.Options{Existing: true})
+	b.log = jetstreamtest.Open(t, nc, &jetstream.Options{Existing: true})
 	b.quota = quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": {TokensPerDay: tokensPerDay}}}, nil, daily.New(nc, 1, nil))
 	return b
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -31,7 +32,7 @@ func TestErasureFromOutsideReplicasIsPending(t *testing.T) {
 		}
 		return files
 	}
-	log := openLog(t, connect(t, c.url()), &jetstream.Options{Replicas: 3, Partitions: 1}).(*jetstream.Log)
+	log := jetstreamtest.Open(t, connect(t, c.url()), &jetstream.Options{Replicas: 3, Partitions: 1})
 	ctx := t.Context()
 	head := uint64(0)
 	for i := range 3 {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -54,15 +55,21 @@ func newCluster(t *testing.T) *cluster {
 			o.Cluster, o.Routes = server.ClusterOpts{Name: "outside", Host: "127.0.0.1", Port: a.Port}, routes
 		}))
 	}
+	waitForLeader(t, c.servers)
+	return c
+}
+
+// waitForLeader waits until servers are a cluster with a leader.
+func waitForLeader(t *testing.T, servers []*server.Server) {
+	t.Helper()
 	require.Eventually(t, func() bool {
-		for _, s := range c.servers {
+		for _, s := range servers {
 			if s.JetStreamIsLeader() {
 				return len(s.JetStreamClusterPeers()) == clusterSize
 			}
 		}
 		return false
 	}, clusterPatience, 5*time.Millisecond, "the cluster has no leader")
-	return c
 }
 
 // leader is the server that leads a stream.
@@ -147,14 +154,6 @@ func streams(t *testing.T, nc *nats.Conn) natsjs.JetStream {
 	return js
 }
 
-func openLog(t *testing.T, nc *nats.Conn, o *jetstream.Options) eventlog.Log {
-	t.Helper()
-	log, err := jetstream.Open(t.Context(), nc, o)
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
-	return log
-}
-
 // What the daemon says of an outside deployment at its start and in /readyz.
 func TestDaemonOnAnOutsideDeployment(t *testing.T) {
 	testkit.Long(t)
@@ -188,14 +187,12 @@ func TestDaemonOnAnOutsideDeployment(t *testing.T) {
 			d.stop()
 		})
 	}
-	path, err := binary()
-	require.NoError(t, err)
 	for want, args := range map[string][]string{
 		"durability: is for the embedded server: with nats.url": {"--nats-url", "nats://127.0.0.1:1", "--durability", "fsync"},
 		"nats.replicas: needs nats.url":                         {"--data-dir", t.TempDir()},
 	} {
 		args = append([]string{"serve", "--config", w.config, "--allow-unauthenticated", "--listen", "127.0.0.1:0"}, args...)
-		refused := exec.CommandContext(t.Context(), path, args...)
+		refused := exec.CommandContext(t.Context(), program(t), args...)
 		refused.Env = append(os.Environ(), "HELIX_NATS_REPLICAS=3")
 		out, err := refused.CombinedOutput()
 		require.Error(t, err)
@@ -209,10 +206,10 @@ func TestDurabilityOfACluster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	nc := connect(t, newCluster(t).url())
 	js := streams(t, nc)
-	log := openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	require.EqualValues(t, "replicated×3", log.Info().Durability)
 	for _, o := range []*jetstream.Options{{ReadOnly: true}, {Existing: true}} {
-		require.EqualValues(t, "replicated×3", openLog(t, nc, o).Info().Durability)
+		require.EqualValues(t, "replicated×3", jetstreamtest.Open(t, nc, o).Info().Durability)
 	}
 	_, err := jetstream.Open(t.Context(), nc, nil)
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: num_replicas is 3, must be 1")
@@ -240,7 +237,7 @@ func TestDurabilityOfACluster(t *testing.T) {
 	require.NoError(t, err)
 	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: num_replicas is 1, must be 3")
-	require.Equal(t, eventlog.DurabilityUnknown, openLog(t, nc, &jetstream.Options{ReadOnly: true}).Info().Durability,
+	require.Equal(t, eventlog.DurabilityUnknown, jetstreamtest.Open(t, nc, &jetstream.Options{ReadOnly: true}).Info().Durability,
 		"the weakest stream counts")
 }
 
@@ -250,7 +247,7 @@ func TestMemoryOnAClusterIsRefused(t *testing.T) {
 	c := newCluster(t)
 	nc := connect(t, c.url())
 	js := streams(t, nc)
-	openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
+	jetstreamtest.Open(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
 	require.NoError(t, err)
 	config := stream.CachedInfo().Config
@@ -263,7 +260,7 @@ func TestMemoryOnAClusterIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: storage is Memory, must be File")
 	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Existing: true})
 	require.ErrorContains(t, err, "a log in memory has one replica")
-	require.Equal(t, eventlog.DurabilityMemory, openLog(t, nc, &jetstream.Options{ReadOnly: true}).Info().Durability)
+	require.Equal(t, eventlog.DurabilityMemory, jetstreamtest.Open(t, nc, &jetstream.Options{ReadOnly: true}).Info().Durability)
 }
 
 // What was acknowledged survives the loss of a server, and appends continue.
@@ -271,7 +268,7 @@ func TestAReplicatedLogSurvivesAServer(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nc := connect(t, c.url())
-	log := openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	last := uint64(0)
@@ -314,7 +311,7 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 			return names.Err()
 		}))
 		require.Eventually(t, func() bool { return c.without("*") }, clusterPatience, time.Millisecond, "deleted streams are still on some server's disk")
-		return openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
+		return jetstreamtest.Open(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	})
 }
 
@@ -323,7 +320,7 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
-	log := openLog(t, connect(t, c.url()), &jetstream.Options{Replicas: 3, Partitions: 1})
+	log := jetstreamtest.Open(t, connect(t, c.url()), &jetstream.Options{Replicas: 3, Partitions: 1})
 	last, err := eventlog.AppendOnce(t.Context(), log, "s", "w", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
 	beyond := func(ctx context.Context, log eventlog.Log) error {
@@ -337,7 +334,7 @@ func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
 	require.Equal(t, last, refused.Head)
 
 	leader := c.leader("HELIX_LOG_0")
-	log = openLog(t, connect(t, leader.ClientURL()), &jetstream.Options{Existing: true})
+	log = jetstreamtest.Open(t, connect(t, leader.ClientURL()), &jetstream.Options{Existing: true})
 	var gone sync.WaitGroup // without waiting: it leads for some seconds only
 	defer gone.Wait()
 	for _, s := range c.servers {

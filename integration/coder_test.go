@@ -2,8 +2,6 @@ package integration_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -57,14 +56,13 @@ func TestAHouseOfFiles(t *testing.T) {
 		}
 		return answer
 	})
-	file := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(`
+	file := configFile(t, `
 nats: {url: "`+c.url()+`", replicas: 3, partitions: 1}
 agents:
   builder:
     workspace: {provider: objects}
     model: {provider: openai, name: some-model, apiKey: none, baseURL: "`+model+`"}
-`), 0o600))
+`)
 	var nodes []*daemon
 	for range 2 {
 		n := newDaemon(t, "serve", "--config", file, "--allow-unauthenticated")
@@ -85,10 +83,10 @@ agents:
 		require.Fail(t, "the model was not asked for a third step")
 	}
 	nodes[0].kill()
-	nodes[1].completed("house")
+	nodes[1].waitFor("house", "completed")
 	const house = `{"path":"house","content":"walls, roof\n","size":12}`
 	require.Equal(t, house, nodes[1].last("house", 1)[0])
-	require.Greater(t, len(claimants(t, openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true}), "house")), 1)
+	require.Greater(t, len(claimants(t, jetstreamtest.Open(t, connect(t, c.url()), &jetstream.Options{Existing: true}), "house")), 1)
 
 	// The killed node is back. Of the house as it is now there is one of brick and
 	// one of wood, at a node each; and one of when it was walls only.
@@ -119,7 +117,7 @@ agents:
 		"ruin": {`{"path":"house","content":"walls\n","size":6}`},
 	} {
 		for _, n := range nodes {
-			n.completed(session)
+			n.waitFor(session, "completed")
 			require.Equal(t, want, n.last(session, len(want)), session)
 			var described struct {
 				Workspace struct{ ProviderID, Status string }

@@ -127,7 +127,7 @@ func (d *daemon) say(session, agent, user, text string) (answer string) {
 	}
 	status, stream := d.insist(http.MethodPost, "/chat", body)
 	require.Equal(d.t, http.StatusOK, status, "%s", stream)
-	d.completed(session)
+	d.waitFor(session, "completed")
 	answer, _ = sessionState(d, session)["output"].(string)
 	return answer
 }

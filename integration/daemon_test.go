@@ -48,6 +48,22 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// program is the path of the command.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	return path
+}
+
+// configFile writes a configuration and returns its path.
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
 // daemon is helixd as its own process.
 type daemon struct {
 	t    *testing.T
@@ -87,9 +103,7 @@ func (d *daemon) launch() {
 	d.t.Helper()
 	path := d.path
 	if path == "" {
-		var err error
-		path, err = binary()
-		require.NoError(d.t, err)
+		path = program(d.t)
 	}
 	d.cmd = exec.Command(path, d.args...)
 	d.cmd.Dir = d.t.TempDir()
@@ -166,5 +180,23 @@ func (d *daemon) listed() (answer map[string]any) {
 		_, answer = d.get("/sessions")
 		return answer["current"] == true
 	}, 2*time.Minute, 10*time.Millisecond)
+	return answer
+}
+
+// waitFor waits until a session has a status.
+func (d *daemon) waitFor(session, want string) {
+	d.t.Helper()
+	var answer map[string]any
+	require.Eventually(d.t, func() bool {
+		_, answer = d.get("/status?sessionId=" + session)
+		return answer["status"] == want
+	}, clusterPatience, 10*time.Millisecond, "%s: %v", session, &answer)
+}
+
+// ok posts what must be answered with 200, and returns the answer.
+func (d *daemon) ok(path string, body any) map[string]any {
+	d.t.Helper()
+	status, answer := d.post(path, body)
+	require.Equal(d.t, http.StatusOK, status, "%s %v: %v", path, body, answer)
 	return answer
 }

@@ -65,9 +65,7 @@ func (w *labWorld) run() int {
 	lab := filepath.Join(w.dir, "lab.yaml")
 	require.NoError(w.t, os.WriteFile(lab, []byte("{cohort: good.cohort, baseline: helix.yaml, candidate: next.yaml, models: script, repeat: 2, assert: [{name: says when, contains: [tomorrow]}]}\n"), 0o600))
 	helixd(w.t, "lab", "cohort", "create", filepath.Join(w.dir, "good.cohort"), "--server", w.d.url, "--agent", "support")
-	path, err := binary()
-	require.NoError(w.t, err)
-	out, err := exec.CommandContext(w.t.Context(), path, "lab", "run", lab, "--server", w.d.url).CombinedOutput()
+	out, err := exec.CommandContext(w.t.Context(), program(w.t), "lab", "run", lab, "--server", w.d.url).CombinedOutput()
 	exit := new(exec.ExitError)
 	if err != nil && !errors.As(err, &exit) {
 		require.NoError(w.t, err)

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +20,9 @@ import (
 func helixd(t *testing.T, args ...string) string {
 	t.Helper()
 	testkit.Slow(t)
-	path, err := binary()
-	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, args...).Output()
+	out, err := exec.CommandContext(ctx, program(t), args...).Output()
 	if exit, ok := err.(*exec.ExitError); ok {
 		require.Fail(t, "helixd failed", "%v: %s", args, exit.Stderr)
 	}
@@ -45,8 +42,7 @@ func TestDevTwice(t *testing.T) {
 		d.start()
 		require.Eventually(t, func() bool { return strings.Contains(d.logs.String(), "curl") },
 			time.Minute, time.Millisecond, "dev says what to do next")
-		status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "planner", "message": "Plan."})
-		require.Equal(t, http.StatusOK, status, "%v", answer)
+		d.ok("/start", map[string]any{"sessionId": session, "agentType": "planner", "message": "Plan."})
 		f := follow(ctx, d.url, session)
 		<-f.done
 		f.checkAgainst(t, d.records(session))
@@ -70,9 +66,7 @@ func TestDevTwice(t *testing.T) {
 		require.Eventually(t, func() bool {
 			return strings.Contains(helixd(t, "runs", "--server", d.url), session)
 		}, 2*time.Minute, 10*time.Millisecond)
-		path, err := binary()
-		require.NoError(t, err)
-		out, err := exec.CommandContext(ctx, path, "runs", "--nats", "nats://"+nats).CombinedOutput()
+		out, err := exec.CommandContext(ctx, program(t), "runs", "--nats", "nats://"+nats).CombinedOutput()
 		require.Error(t, err, "NATS alone has no read models")
 		require.Contains(t, string(out), "keeps no read models")
 		d.stop()
@@ -104,20 +98,15 @@ func TestStopEndsStreams(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	path, err := binary()
-	require.NoError(t, err)
 	w := newWorld(t)
 	taken := busy(t)
 	inUse, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer inUse.Close()
 	port := inUse.Addr().String()
-	joins := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(joins, []byte("nats: {cluster: {listen: '"+port+"', routes: ['nats://127.0.0.1:1']}}\n"), 0o600))
-	sockets := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(sockets, []byte("nats: {websocket: {listen: '"+port+"'}}\n"), 0o600))
-	pages := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(pages, []byte("auth: {tokens: [{token: secret}]}\ncors: {origins: ['*']}\nnats: {websocket: {listen: '127.0.0.1:0'}}\n"), 0o600))
+	joins := configFile(t, "nats: {cluster: {listen: '"+port+"', routes: ['nats://127.0.0.1:1']}}\n")
+	sockets := configFile(t, "nats: {websocket: {listen: '"+port+"'}}\n")
+	pages := configFile(t, "auth: {tokens: [{token: secret}]}\ncors: {origins: ['*']}\nnats: {websocket: {listen: '127.0.0.1:0'}}\n")
 	for name, tc := range map[string]struct{ args, want string }{
 		"no authentication": {"serve --config " + w.config, "no caller could be authenticated: set auth.tokens"},
 		"the whole network": {"serve --allow-unauthenticated --listen 0.0.0.0:0 --config " + w.config, "is not a loopback address"},
@@ -140,7 +129,7 @@ func TestServeRefuses(t *testing.T) {
 		"a busy port for web pages": {"serve --allow-unauthenticated --listen 127.0.0.1:0 --config " + sockets, "choose another with nats.websocket.listen in"},
 		"a busy port for nodes":     {"serve --allow-unauthenticated --listen 127.0.0.1:0 --config " + joins, "choose another with nats.cluster.listen in"},
 	} {
-		cmd := exec.CommandContext(t.Context(), path, strings.Fields(tc.args)...)
+		cmd := exec.CommandContext(t.Context(), program(t), strings.Fields(tc.args)...)
 		cmd.Dir = t.TempDir()
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err, name)
@@ -177,9 +166,7 @@ func TestServeOpensNATS(t *testing.T) {
 			args := append(strings.Fields("serve "+tc.args), "--data-dir", filepath.Join(t.TempDir(), "data"))
 			d := newDaemon(t, args...)
 			if strings.Contains(tc.args, "--nats-url") {
-				path, err := binary()
-				require.NoError(t, err)
-				out, err := exec.CommandContext(t.Context(), path, d.args...).CombinedOutput()
+				out, err := exec.CommandContext(t.Context(), program(t), d.args...).CombinedOutput()
 				require.Error(t, err)
 				require.NotContains(t, string(out), "nats.listen", "it is not used")
 				return

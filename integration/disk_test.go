@@ -94,8 +94,7 @@ func newHeldTool(t *testing.T) *heldTool {
 // once and then speaks.
 func smallDaemon(t *testing.T, dir string, tool *heldTool) *daemon {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(`
+	file := configFile(t, `
 dataDir: `+filepath.Join(dir, "data")+`
 disk: {minFree: `+fmt.Sprint(leastFree)+`}
 readModels: {enabled: false}
@@ -104,7 +103,7 @@ agents:
     model: {provider: scripted, script: [{text: "I walk.", toolCalls: [{name: walk}]}, {text: "I have arrived."}]}
     tools:
       walk: {description: One step., inputSchema: {type: object}, http: {url: "`+tool.url+`"}, timeout: 10m}
-`), 0o600))
+`)
 	d := newDaemon(t, "serve", "--config", file, "--allow-unauthenticated")
 	d.start()
 	return d
@@ -136,10 +135,7 @@ func (d *daemon) becomes(status int, path string) {
 // was: no node claimed it again, and the tool was called once.
 func arrived(t *testing.T, d *daemon, session string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		_, _, answer := d.do("GET", "/status?sessionId="+session, "")
-		return answer["status"] == "completed"
-	}, 2*time.Minute, 20*time.Millisecond)
+	d.waitFor(session, "completed")
 	resp, err := client.Get(d.url + "/sessions/" + session + "/records?dead=1")
 	require.NoError(t, err)
 	defer resp.Body.Close()

@@ -99,10 +99,8 @@ func runPage(t *testing.T, page docs.Page, dir string, isolated bool, env []stri
 // in an empty folder.
 func TestDocs(t *testing.T) {
 	testkit.With(t, "HELIX_DOCS", "docs")
-	path, err := binary()
-	require.NoError(t, err)
 	isolated := docs.Isolated()
-	env := environment(t, filepath.Dir(path))
+	env := environment(t, filepath.Dir(program(t)))
 	t.Logf("a separate network for each page: %v", isolated)
 	skipped, ran := 0, 0
 	for _, page := range readDocs(t) {

@@ -2,15 +2,8 @@ package integration_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +20,9 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/doctor"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -44,9 +39,7 @@ type diagnosis struct {
 func diagnose(t *testing.T, args ...string) (d diagnosis) {
 	t.Helper()
 	testkit.Slow(t)
-	path, err := binary()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), path, append([]string{"doctor", "--json"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program(t), append([]string{"doctor", "--json"}, args...)...)
 	cmd.Dir = t.TempDir()
 	var out, logs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &logs
@@ -185,8 +178,7 @@ func TestDoctorThatCanNotLook(t *testing.T) {
 	require.Zero(t, d.code)
 	d.requireSays(t, "config", doctor.Warning, "set auth.tokens or auth.jwt")
 
-	file := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("listen: 127.0.0.1:1\nnats:\n  replicas: 2\n"), 0o600))
+	file := configFile(t, "listen: 127.0.0.1:1\nnats:\n  replicas: 2\n")
 	d = diagnose(t, "--config", file)
 	require.Equal(t, 1, d.code)
 	d.requireSays(t, "config", doctor.Problem, "helix.yaml:3: nats.replicas: ")
@@ -223,7 +215,7 @@ func TestDoctorOnOneOutsideServer(t *testing.T) {
 	d.requireSays(t, "durability", doctor.Warning, "nats.replicas: 3")
 	require.Empty(t, stored(t, nc), "nothing was created")
 
-	openLog(t, nc, nil)
+	jetstreamtest.Open(t, nc, nil)
 	config := streamConfig(t, js, "HELIX_LOG_0")
 	config.MaxAge, config.Discard, config.RePublish = time.Hour, natsjs.DiscardOld, nil
 	config.MaxMsgs = 10
@@ -257,7 +249,7 @@ func TestDoctorOnALogInMemory(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	url := newServer(t, "outside", nil).ClientURL()
-	openLog(t, connect(t, url), &jetstream.Options{Memory: true})
+	jetstreamtest.Open(t, connect(t, url), &jetstream.Options{Memory: true})
 	d := diagnose(t, "--nats", url)
 	require.Equal(t, 1, d.code)
 	d.requireSays(t, "settings", doctor.Problem, "storage of stream HELIX_LOG_0 can't be changed")
@@ -300,7 +292,7 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 			url = strings.Replace(url, "nats://", "nats://u:p@", 1)
 			if tc.fill > 0 {
 				nc := connect(t, url)
-				openLog(t, nc, nil)
+				jetstreamtest.Open(t, nc, nil)
 				js := streams(t, nc)
 				for left := tc.fill; left > 0; left -= 64 << 10 {
 					_, err := js.Publish(t.Context(), "helix.log.0.s", make([]byte, min(left, 64<<10)-256))
@@ -321,7 +313,7 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 func TestDoctorOnTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	newCertificate(t, cert, key, 5*24*time.Hour)
+	require.NoError(t, deployment.WriteCertificate(cert, key, 5*24*time.Hour))
 	url := newServer(t, "tls", func(o *server.Options) {
 		config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key})
 		require.NoError(t, err)
@@ -334,31 +326,11 @@ func TestDoctorOnTLS(t *testing.T) {
 	d = diagnose(t, "--nats-url", url)
 	require.Zero(t, d.code, "%+v", d)
 	d.requireSays(t, "security", doctor.Warning, "renew the certificate of the NATS server")
-	newCertificate(t, cert, key, 100*24*time.Hour)
+	require.NoError(t, deployment.WriteCertificate(cert, key, 100*24*time.Hour))
 	t.Setenv("HELIX_NATS_TLS_CA", filepath.Join(dir, "nothing.pem"))
 	d = diagnose(t, "--nats-url", url)
 	require.Equal(t, 2, d.code)
 	d.requireSays(t, "connection", doctor.Problem, "nothing.pem")
-}
-
-// newCertificate writes one for 127.0.0.1 that vouches for itself.
-func newCertificate(t *testing.T, certFile, keyFile string, lives time.Duration) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lives),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	for file, block := range map[string]*pem.Block{
-		certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
-	}
 }
 
 func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
@@ -366,7 +338,7 @@ func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nc := connect(t, c.url())
-	log := openLog(t, nc, &jetstream.Options{Replicas: 3})
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Replicas: 3})
 	_, err := eventlog.AppendOnce(t.Context(), log, "s", "w", 0, []eventlog.Entry{logtest.Text("s", "x")})
 	require.NoError(t, err)
 	before := stored(t, nc)

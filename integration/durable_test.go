@@ -93,14 +93,8 @@ func runDurableGuide(t *testing.T) {
 func TestDurableStreamsOnNodes(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel() // most of it is waiting
-	nodes := newNodes(t)
-	for _, n := range nodes {
-		n.env = append(n.env, "HELIX_PROTOCOLS_DURABLE_STREAMS_ENABLED=true")
-		n.launch()
-	}
-	for _, n := range nodes {
-		n.ready()
-	}
+	nodes := newNodes(t, "HELIX_PROTOCOLS_DURABLE_STREAMS_ENABLED=true")
+	startAll(nodes[:])
 	// send repeats a request until a node knows what became of it.
 	send := func(n *node, method, query, body string, headers ...string) (status int, next, text string) {
 		for begin := time.Now(); ; {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +31,8 @@ type node struct {
 }
 
 // newNodes prepares daemons on the files of cmd/helixd/examples/cluster, on
-// free ports.
-func newNodes(t *testing.T) (nodes [3]*node) {
+// free ports, with more settings.
+func newNodes(t *testing.T, settings ...string) (nodes [3]*node) {
 	t.Helper()
 	testkit.Cluster(t)
 	var listen, routes [3]string
@@ -44,11 +45,37 @@ func newNodes(t *testing.T) (nodes [3]*node) {
 		require.NoError(t, err)
 		dir := t.TempDir()
 		nodes[i] = &node{newDaemon(t, "serve", "--config", file, "--data-dir", dir), dir}
-		nodes[i].env = []string{
+		nodes[i].env = append([]string{
 			"HELIX_TOKEN=t0ken", "HELIX_CLUSTER_PASSWORD=s3cret",
 			"HELIX_NATS_CLUSTER_LISTEN=" + listen[i], "HELIX_NATS_CLUSTER_ROUTES=" + strings.Join(routes[:], ","),
-		}
+		}, settings...)
 	}
+	return nodes
+}
+
+// startAll starts nodes and waits until they are ready.
+func startAll(nodes []*node) {
+	for _, n := range nodes {
+		n.launch()
+	}
+	for _, n := range nodes {
+		n.ready()
+	}
+}
+
+// slowNodes starts nodes whose agent takes seconds for an answer, with more settings.
+func slowNodes(t *testing.T, settings ...string) [3]*node {
+	t.Helper()
+	nodes := newNodes(t, settings...)
+	for i, n := range nodes {
+		example := slices.Index(n.args, "--config") + 1
+		raw, err := os.ReadFile(n.args[example])
+		require.NoError(t, err)
+		slow := strings.Replace(string(raw), "scriptDelay: 20ms", "scriptDelay: 300ms", 1)
+		require.NotEqual(t, string(raw), slow, "node %d", i)
+		n.args[example] = configFile(t, slow)
+	}
+	startAll(nodes[:])
 	return nodes
 }
 
@@ -217,8 +244,6 @@ func TestThreeNodesFromThreeFiles(t *testing.T) {
 // Errors in a node's configuration are reported before it waits for other nodes.
 func TestClusterRefusals(t *testing.T) {
 	t.Parallel()
-	path, err := binary()
-	require.NoError(t, err)
 	for want, env := range map[string]string{
 		"nats.cluster.listen: 0.0.0.0:6222 is not a loopback address: set nats.cluster.user and password, or tls, or give --force-unauthenticated": "HELIX_NATS_CLUSTER_LISTEN=0.0.0.0:6222 HELIX_NATS_CLUSTER_USER= HELIX_NATS_CLUSTER_PASSWORD=",
 		"nats.replicas: must not be more than the servers":                                                  "HELIX_NATS_CLUSTER_ROUTES=nats://127.0.0.1:1",
@@ -226,7 +251,7 @@ func TestClusterRefusals(t *testing.T) {
 		"nats.websocket.listen: 0.0.0.0:1 is not a loopback address: set nats.user and nats.password, or g": "HELIX_NATS_WEBSOCKET_LISTEN=0.0.0.0:1",
 		"nats.websocket.listen: 0.0.0.0:1 is not a loopback address: set nats.websocket.cert and key, or g": "HELIX_NATS_WEBSOCKET_LISTEN=0.0.0.0:1 HELIX_NATS_USER=u HELIX_NATS_PASSWORD=p",
 	} {
-		cmd := exec.CommandContext(t.Context(), path, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(),
+		cmd := exec.CommandContext(t.Context(), program(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(),
 			"--config", "../cmd/helixd/examples/cluster/node1.yaml")
 		cmd.Env = append(append(os.Environ(), "HELIX_TOKEN=t", "HELIX_CLUSTER_PASSWORD=p"), strings.Fields(env)...)
 		out, err := cmd.CombinedOutput()

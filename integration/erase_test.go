@@ -143,18 +143,11 @@ func TestErasureOnThreeNodes(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nodes := newNodes(t)
-	for _, n := range nodes {
-		n.launch()
-	}
-	for _, n := range nodes {
-		n.ready()
-	}
+	startAll(nodes[:])
 	writeSecret(t, nodes[0].url, "s", 3)
-	path, err := binary()
-	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), clusterPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "erase", "s", "--yes", "--wait", "--json", "--server", nodes[1].url, "--token", "t0ken")
+	cmd := exec.CommandContext(ctx, program(t), "erase", "s", "--yes", "--wait", "--json", "--server", nodes[1].url, "--token", "t0ken")
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	began := time.Now()

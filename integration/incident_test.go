@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -38,16 +39,15 @@ func incident(t *testing.T) (records []byte, state map[string]any, inTime bool) 
 		n.start()
 		nodes = append(nodes, n)
 	}
-	log := openLog(t, connect(t, url), &jetstream.Options{Existing: true})
+	log := jetstreamtest.Open(t, connect(t, url), &jetstream.Options{Existing: true})
 	const session = "demo-incident"
 	_, none := nodes[0].get("/sessions/" + session)
 	require.Equal(t, "NOT_FOUND", none["code"], "a deployment of others is left alone")
 
-	status, answer := nodes[0].post("/start", map[string]any{
+	nodes[0].ok("/start", map[string]any{
 		"sessionId": session, "agentType": "refunds", "userId": "grace", "tags": []string{"incident"},
 		"message": "Booking B-2041, the double room in Lisbon: my card was charged twice, 42.50 euros each. Please give one of them back.",
 	})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
 	last := "open," // of its sentence, so that there is time to kill it in
 	if *recordIncident {
 		last = "working"
@@ -68,28 +68,19 @@ func incident(t *testing.T) (records []byte, state map[string]any, inTime bool) 
 	}
 
 	survivor := nodes[1]
-	comes := func(want string) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			_, s := survivor.get("/status?sessionId=" + session)
-			return s["status"] == want
-		}, 2*time.Minute, 5*time.Millisecond, want)
-	}
-	comes("paused")
+	survivor.waitFor(session, "paused")
 	_, summary := survivor.get("/sessions/" + session)
 	pending := summary["pendingToolCalls"].([]any)
 	require.Len(t, pending, 1)
 	if *recordIncident {
 		<-time.After(hesitation)
 	}
-	status, answer = survivor.post("/submit-tool-result", map[string]any{
+	survivor.ok("/submit-tool-result", map[string]any{
 		"sessionId": session, "kind": "approval-response", "toolCallId": pending[0].(map[string]any)["toolCallId"],
 		"approved": true, "reason": "Charged twice, go ahead.",
 	})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
-	status, answer = survivor.post("/resume", map[string]any{"sessionId": session})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
-	comes("failed")
+	survivor.ok("/resume", map[string]any{"sessionId": session})
+	survivor.waitFor(session, "failed")
 	require.Len(t, claimants(t, log, session), 3, "a run, taken over, and the one that was resumed")
 
 	resp, err := client.Get(survivor.url + "/sessions/" + session + "/records?dead=1")

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -81,8 +80,7 @@ func newWorld(t *testing.T) *world {
 	)
 	tool := httptest.NewServer(http.HandlerFunc(w.serveTool))
 	t.Cleanup(tool.Close)
-	w.config = filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(w.config, fmt.Appendf(nil, `
+	w.config = configFile(t, fmt.Sprintf(`
 agents:
   walker:
     systemPrompt: You look at cities.
@@ -92,7 +90,7 @@ agents:
         description: Looks at a city.
         inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
         http: {url: %q}
-`, provider.URL, tool.URL), 0o600))
+`, provider.URL, tool.URL))
 	return w
 }
 
@@ -158,8 +156,7 @@ func (w *world) run(t *testing.T, d *daemon, session string, disturb func()) str
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "walker", "message": "Go."})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	d.ok("/start", map[string]any{"sessionId": session, "agentType": "walker", "message": "Go."})
 	f := follow(ctx, d.url, session)
 	if disturb != nil {
 		disturb()

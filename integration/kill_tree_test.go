@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,8 +50,7 @@ func newTreeWorld(t *testing.T) *world {
 	w := &world{keyOf: map[string]string{}}
 	tool := httptest.NewServer(http.HandlerFunc(w.serveTool))
 	t.Cleanup(tool.Close)
-	w.config = filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(w.config, []byte(checker.Agents(tool.URL, 2*time.Millisecond)), 0o600))
+	w.config = configFile(t, checker.Agents(tool.URL, 2*time.Millisecond))
 	return w
 }
 
@@ -61,8 +59,7 @@ func newTreeWorld(t *testing.T) *world {
 // outcome of all sessions of the tree.
 func runTree(t *testing.T, d *daemon, session string, moment time.Duration) string {
 	t.Helper()
-	status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "boss", "message": "Go."})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	d.ok("/start", map[string]any{"sessionId": session, "agentType": "boss", "message": "Go."})
 	began, look := time.Now(), time.NewTicker(3*time.Millisecond)
 	defer look.Stop()
 	for range look.C {
@@ -79,8 +76,7 @@ func runTree(t *testing.T, d *daemon, session string, moment time.Duration) stri
 		case now["status"] == "paused":
 			for _, sub := range awaited(treeOf(d, session)) {
 				sub["sessionId"] = session
-				status, answer := d.post("/submit-tool-result", sub)
-				require.Equal(t, http.StatusOK, status, "%v", answer)
+				d.ok("/submit-tool-result", sub)
 			}
 			resumeTree(t, d, session)
 		case now["status"] == "completed":

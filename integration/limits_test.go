@@ -26,6 +26,7 @@ import (
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
@@ -228,9 +229,7 @@ func TestASlowDisk(t *testing.T) {
 	t.Parallel()
 	srv, nc := embedtest.Start(t, embed.Options{GroupSync: true})
 	disk := &slowDisk{Server: srv, each: 150 * time.Millisecond}
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: disk})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
+	log := jetstreamtest.Open(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: disk})
 	const words = 400
 	var text strings.Builder
 	for i := range words {

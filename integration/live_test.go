@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -37,8 +36,7 @@ func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
 	require.NoError(t, nc.Flush())
 
 	const session = "a b/é.*"
-	status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "walker", "message": "Go."})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	d.ok("/start", map[string]any{"sessionId": session, "agentType": "walker", "message": "Go."})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	f := follow(ctx, d.url, session)

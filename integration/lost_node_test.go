@@ -14,8 +14,7 @@ import (
 // doctorSays waits until helixd doctor prints a text about the daemon.
 func (n *node) doctorSays(want string) (out string) {
 	n.t.Helper()
-	path, err := binary()
-	require.NoError(n.t, err)
+	path := program(n.t)
 	require.Eventually(n.t, func() bool {
 		raw, _ := exec.Command(path, "doctor", "--server", n.url, "--token", "t0ken").CombinedOutput()
 		out = string(raw)
@@ -30,12 +29,7 @@ func TestALostNodeIsNoticed(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel() // most of it is waiting
 	nodes := newNodes(t)
-	for _, n := range nodes {
-		n.launch()
-	}
-	for _, n := range nodes {
-		n.ready()
-	}
+	startAll(nodes[:])
 	nodes[1].doctorSays("3 of each record, all servers are there")
 
 	nodes[0].kill()

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +34,7 @@ func rememberers(t *testing.T, rest string) (file string) {
 		}
 		return reply("I remember: " + strings.Join(c.reminded(), " "))
 	})
-	file = filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `%s
+	file = configFile(t, fmt.Sprintf(`%s
 agents:
   waiter:
     memory: {scope: user, recall: 3}
@@ -45,7 +42,7 @@ agents:
   barkeeper:
     memory: {scope: user, recall: 3, save: false, search: false}
     model: {provider: openai, name: some-model, apiKey: none, baseURL: %[2]q}
-`, rest, model), 0o600))
+`, rest, model))
 	return file
 }
 

@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +22,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -50,8 +49,7 @@ func outsideNodes(t *testing.T, url string, n int, env ...string) []*daemon {
       walk: {description: One step., inputSchema: {type: object}, http: {url: "` + tool.URL + `"}}
 `
 	}
-	file := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(`
+	file := configFile(t, `
 nats: {url: "`+url+`", replicas: 3, partitions: 1}
 drainTimeout: 30s
 agents:
@@ -63,7 +61,7 @@ agents:
       walk: {description: One step., inputSchema: {type: object}, http: {url: "`+tool.URL+`"}, requireApproval: true}
   talker:
     model: {provider: scripted, scriptDelay: 200ms, script: [{text: "`+strings.Repeat("on and ", 600)+`"}]}
-`), 0o600))
+`)
 	nodes := make([]*daemon, n)
 	for i := range nodes {
 		nodes[i] = newDaemon(t, "serve", "--config", file, "--allow-unauthenticated")
@@ -117,10 +115,9 @@ func takenOver(t *testing.T, stream string, runs int) map[string][]string {
 	t.Helper()
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
-	log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
+	log := jetstreamtest.Open(t, connect(t, c.url()), &jetstream.Options{Existing: true})
 	for i := range runs {
-		status, answer := nodes[i%3].post("/start", map[string]any{"sessionId": fmt.Sprint("s", i), "agentType": "talker", "message": "go"})
-		require.Equal(t, http.StatusOK, status, "%v", answer)
+		nodes[i%3].ok("/start", map[string]any{"sessionId": fmt.Sprint("s", i), "agentType": "talker", "message": "go"})
 	}
 	for i := range runs {
 		require.Eventually(t, func() bool { return len(claimants(t, log, fmt.Sprint("s", i))) > 0 }, time.Minute, 10*time.Millisecond)
@@ -162,7 +159,7 @@ func TestARollingRestartLosesNothing(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
-	log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
+	log := jetstreamtest.Open(t, connect(t, c.url()), &jetstream.Options{Existing: true})
 	each := max(30, testkit.Times(60)) // sessions are begun, at most, around each restart
 	var (
 		begun   atomic.Int64
@@ -193,10 +190,7 @@ func TestARollingRestartLosesNothing(t *testing.T) {
 	handed := 0
 	for i := range begun.Load() {
 		session := fmt.Sprint("s", i+1)
-		require.Eventually(t, func() bool {
-			_, status := nodes[0].get("/status?sessionId=" + session)
-			return status["status"] == "completed"
-		}, 2*time.Minute, 10*time.Millisecond, "%s", session)
+		nodes[0].waitFor(session, "completed")
 		claims := claimants(t, log, session)
 		handed += len(claims) - 1
 		for r, err := range log.Read(t.Context(), session, 0, 0) {
@@ -269,9 +263,8 @@ func TestAKilledNodesRunsGoOn(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
-	log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
-	status, answer := nodes[0].post("/start", map[string]any{"sessionId": "s", "agentType": "stroller", "message": "go"})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	log := jetstreamtest.Open(t, connect(t, c.url()), &jetstream.Options{Existing: true})
+	nodes[0].ok("/start", map[string]any{"sessionId": "s", "agentType": "stroller", "message": "go"})
 	stream, err := client.Get(nodes[1].url + "/sse?sessionId=s")
 	require.NoError(t, err)
 	defer stream.Body.Close()
@@ -318,10 +311,9 @@ func TestAChatOverAllNodes(t *testing.T) {
 	_, summary := nodes[1].get("/sessions/chat")
 	calls := summary["pendingToolCalls"].([]any)
 	require.Len(t, calls, 1)
-	status, answer := nodes[1].post("/chat/chat/submit-tool-result", map[string]any{
+	nodes[1].ok("/chat/chat/submit-tool-result", map[string]any{
 		"kind": "approval-response", "toolCallId": calls[0].(map[string]any)["toolCallId"], "approved": true,
 	})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
 	resp, err := client.Get(nodes[2].url + "/sse?sessionId=chat")
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -330,23 +322,18 @@ func TestAChatOverAllNodes(t *testing.T) {
 	require.Contains(t, fmt.Sprint(snapshot["messages"]), "It was allowed.")
 
 	// A run of one node, seen, refused a message, and stopped at others.
-	status, answer = nodes[0].post("/start", map[string]any{"sessionId": "long", "agentType": "talker", "message": "go"})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	nodes[0].ok("/start", map[string]any{"sessionId": "long", "agentType": "talker", "message": "go"})
 	for _, n := range nodes {
 		require.Eventually(t, func() bool { _, s := n.get("/status?sessionId=long"); return s["isExecuting"] == true }, time.Minute, time.Millisecond)
 	}
-	status, answer = nodes[1].post("/resume", map[string]any{"sessionId": "long", "message": "and?"})
+	status, answer := nodes[1].post("/resume", map[string]any{"sessionId": "long", "message": "and?"})
 	require.Equal(t, http.StatusConflict, status, "%v", answer)
 	stop := func(n *daemon, how, want string) {
 		status, answer := n.post(how, map[string]any{"sessionId": "long"})
 		require.Contains(t, []int{http.StatusOK, http.StatusGatewayTimeout}, status, "%v", answer) // it waits for seconds only
-		require.Eventually(t, func() bool {
-			_, answer = nodes[1].get("/status?sessionId=long")
-			return answer["status"] == want
-		}, time.Minute, time.Millisecond)
+		nodes[1].waitFor("long", want)
 	}
 	stop(nodes[2], "/interrupt", "interrupted")
-	status, answer = nodes[2].post("/resume", map[string]any{"sessionId": "long"})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	nodes[2].ok("/resume", map[string]any{"sessionId": "long"})
 	stop(nodes[0], "/abort", "failed")
 }

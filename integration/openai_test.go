@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,21 +28,7 @@ func TestOpenAI(t *testing.T) {
 func TestResponsesOnAnotherNode(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	nodes := newNodes(t)
-	for i, n := range nodes {
-		example := slices.Index(n.args, "--config") + 1
-		raw, err := os.ReadFile(n.args[example])
-		require.NoError(t, err)
-		n.args[example] = filepath.Join(n.dir, "helix.yaml")
-		slow := strings.Replace(string(raw), "scriptDelay: 20ms", "scriptDelay: 300ms", 1)
-		require.NotEqual(t, string(raw), slow, "node %d", i)
-		require.NoError(t, os.WriteFile(n.args[example], []byte(slow), 0o600))
-		n.env = append(n.env, "HELIX_PROTOCOLS_RESPONSES_ENABLED=true")
-		n.launch()
-	}
-	for _, n := range nodes {
-		n.ready()
-	}
+	nodes := slowNodes(t, "HELIX_PROTOCOLS_RESPONSES_ENABLED=true")
 	var made struct{ ID string }
 	resp := nodes[0].call(http.MethodPost, "/v1/responses", `{"model":"greeter","input":"Hi","background":true}`)
 	raw, err := io.ReadAll(resp.Body)

@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,20 +34,12 @@ func TestThreeNodesOnAnOutsideClusterWithCredentialsAndTLS(t *testing.T) {
 			address, strings.Join(routes, ", "), cert, key))
 		servers, urls = append(servers, s), append(urls, s.ClientURL())
 	}
-	require.Eventually(t, func() bool {
-		for _, s := range servers {
-			if s.JetStreamIsLeader() {
-				return len(s.JetStreamClusterPeers()) == clusterSize
-			}
-		}
-		return false
-	}, clusterPatience, 5*time.Millisecond, "the cluster has no leader")
+	waitForLeader(t, servers)
 	nodes := outsideNodes(t, strings.Join(urls, ","), 3, "HELIX_NATS_CREDENTIALS="+d.creds, "HELIX_NATS_TLS_CA="+cert)
 	_, ready := nodes[2].get("/readyz")
 	require.Equal(t, "replicated×3", ready["durability"])
 
-	status, answer := nodes[0].post("/start", map[string]any{"sessionId": "s", "agentType": "stroller", "message": "go"})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	nodes[0].ok("/start", map[string]any{"sessionId": "s", "agentType": "stroller", "message": "go"})
 	require.Eventually(t, func() bool {
 		_, s := nodes[1].get("/status?sessionId=s")
 		return s["isExecuting"] == true
@@ -56,10 +47,7 @@ func TestThreeNodesOnAnOutsideClusterWithCredentialsAndTLS(t *testing.T) {
 	nodes[0].kill()
 	servers[0].Shutdown()
 	servers[0].WaitForShutdown()
-	require.Eventually(t, func() bool {
-		_, s := nodes[1].get("/status?sessionId=s")
-		return s["status"] == "completed"
-	}, clusterPatience, 10*time.Millisecond)
+	nodes[1].waitFor("s", "completed")
 	_, snapshot := nodes[2].get("/chat/s/snapshot")
 	require.Contains(t, fmt.Sprint(snapshot["messages"]), "Now I have arrived.")
 }

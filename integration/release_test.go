@@ -15,7 +15,6 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog/version"
 	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/testkit"
@@ -117,7 +116,7 @@ func untimed(records []map[string]any) any {
 func (r release) continues(d *daemon) {
 	t := r.t
 	t.Helper()
-	awaitStatus(d, "slow", "completed") // by itself
+	d.waitFor("slow", "completed") // by itself
 	require.Contains(t, d.seen("slow").State["output"], "which is here")
 	answers := map[string]map[string]any{
 		"deleter": {"kind": "approval-response", "toolCallId": "d1", "approved": true},
@@ -128,7 +127,7 @@ func (r release) continues(d *daemon) {
 		answer["sessionId"] = session
 		require.Equal(t, "accepted", d.ok("/submit-tool-result", answer)["status"], session)
 		d.ok("/resume", map[string]any{"sessionId": session})
-		awaitStatus(d, session, "completed")
+		d.waitFor(session, "completed")
 	}
 	for _, agent := range []string{"worker", "boss"} {
 		d.turn(agent)
@@ -142,7 +141,7 @@ func (r release) continues(d *daemon) {
 		d.chunks(fmt.Sprint("grown-", i), "k2", "more")
 	}
 	d.ok("/memories", map[string]any{"scope": "user", "id": "bob", "content": "Bob has a cat, too."})
-	d.ok("/sessions/stream/subscriptions", map[string]any{})
+	d.subscribed("stream", map[string]any{})
 	d.ok("/retention", map[string]any{"purgeOlderThan": "1ns"})
 	require.Contains(t, fmt.Sprint(d.lines("stream")), "four ")
 }
@@ -150,9 +149,7 @@ func (r release) continues(d *daemon) {
 // todaysCommand runs a command of today's program with the environment of releaseConfig.
 func todaysCommand(t *testing.T, args ...string) {
 	t.Helper()
-	path, err := binary()
-	require.NoError(t, err)
-	releasedCommand(t, path, args...)
+	releasedCommand(t, program(t), args...)
 }
 
 // readsFiles changes the agents with a workspace: they read the files that they have
@@ -194,13 +191,9 @@ func contents(t *testing.T, dir string) map[string]string {
 }
 
 // raise marks a data folder as one of a later format.
-func raise(t *testing.T, dir string) {
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Minute})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
+func raise(t *testing.T, dataDir string) {
+	nc, stop := serverOf(t, dataDir)
+	defer stop()
 	js, err := natsjs.New(nc)
 	require.NoError(t, err)
 	for _, name := range []string{"HELIX_LOG_0", "HELIX_SEG_0", "HELIX_BLOBS", "HELIX_LOG_1", "HELIX_SEG_1"} {
@@ -212,7 +205,7 @@ func raise(t *testing.T, dir string) {
 		_, err = js.UpdateStream(t.Context(), c)
 		require.NoError(t, err)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "format"), fmt.Appendf(nil, `{"format":%d,"helixd":"v9.8.7"}`, version.Format+1), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dataDir, "jetstream", "format"), fmt.Appendf(nil, `{"format":%d,"helixd":"v9.8.7"}`, version.Format+1), 0o600))
 }
 
 // TestALaterFolderIsRefused by every command that opens a folder, which changes no byte of
@@ -222,11 +215,9 @@ func TestALaterFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	r := releases(t)[0].unpack(t)
 	data := filepath.Join(r.dir, "data")
-	raise(t, filepath.Join(data, "jetstream"))
+	raise(t, data)
 	require.NoError(t, os.Remove(filepath.Join(data, "subscribers.nk")), "it would be made again")
 	before := contents(t, data)
-	path, err := binary()
-	require.NoError(t, err)
 	for _, args := range [][]string{
 		{"serve", "--config", "helix.yaml", "--listen", "127.0.0.1:0"},
 		{"dev", "--data-dir", "data", "--listen", "127.0.0.1:0"},
@@ -234,7 +225,7 @@ func TestALaterFolderIsRefused(t *testing.T) {
 		{"restore", "backup", "--data-dir", "data"},
 		{"doctor", "--config", "helix.yaml"},
 	} {
-		cmd := exec.CommandContext(t.Context(), path, args...)
+		cmd := exec.CommandContext(t.Context(), program(t), args...)
 		cmd.Dir, cmd.Env = r.dir, append(os.Environ(), "TOOL_URL=http://127.0.0.1:1", "HELIX_NATS_LISTEN="+freeAddress(t))
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err, "%v: %s", args, out)
@@ -254,8 +245,7 @@ func TestUpgrade(t *testing.T) {
 	last := all[len(all)-1]
 	old, err := deployment.Released(t.Context(), last.commit, "v"+last.version)
 	require.NoError(t, err)
-	today, err := binary()
-	require.NoError(t, err)
+	today := program(t)
 
 	t.Run("and back", func(t *testing.T) {
 		t.Parallel()
@@ -278,7 +268,7 @@ func TestUpgrade(t *testing.T) {
 				session := fmt.Sprint("new-", i-1)
 				d.ok("/submit-tool-result", map[string]any{"sessionId": session, "kind": "approval-response", "toolCallId": "d1", "approved": true})
 				d.ok("/resume", map[string]any{"sessionId": session})
-				awaitStatus(d, session, "completed")
+				d.waitFor(session, "completed")
 				require.Greater(t, d.chunks("stream", fmt.Sprint("b", i), "more ")["lastSequence"], r.want["stream"].State["head"])
 				head := d.seen("stream").State["head"]
 				require.Equal(t, head, d.chunks("stream", fmt.Sprint("b", i), "more ")["lastSequence"], "it was appended before")
@@ -305,7 +295,7 @@ func TestUpgrade(t *testing.T) {
 		t.Parallel()
 		r := last.unpack(t)
 		data := filepath.Join(r.dir, "data")
-		raise(t, filepath.Join(data, "jetstream"))
+		raise(t, data)
 		messages := func() map[string]string { // all of the log, of folds and of workspaces
 			all := contents(t, data)
 			maps.DeleteFunc(all, func(path, _ string) bool { return filepath.Ext(path) != ".blk" })

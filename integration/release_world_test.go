@@ -274,26 +274,18 @@ func missing(at string, want, got any) string {
 	return ""
 }
 
-// ok posts what must be accepted.
-func (d *daemon) ok(path string, body map[string]any) map[string]any {
-	d.t.Helper()
-	status, answer := d.post(path, body)
-	require.Contains(d.t, []int{http.StatusOK, http.StatusCreated}, status, "%s %v: %v", path, body, answer)
-	return answer
-}
-
 // runs starts a run and waits for its status.
 func (d *daemon) runs(session, agent, user, until string) {
 	d.t.Helper()
 	d.ok("/start", map[string]any{"sessionId": session, "agentType": agent, "userId": user, "message": "Go."})
-	awaitStatus(d, session, until)
+	d.waitFor(session, until)
 }
 
 // turn begins a session's next turn and waits for its end.
 func (d *daemon) turn(session string) {
 	d.t.Helper()
 	d.ok("/sessions/"+session+"/messages", map[string]any{"message": "Again."})
-	awaitStatus(d, session, "completed")
+	d.waitFor(session, "completed")
 }
 
 // chunks appends texts of a producer with an idempotency key, and returns the answer.
@@ -353,7 +345,7 @@ func TestMakeRelease(t *testing.T) {
 	d.chunks("erased", "k1", "This is gone.")
 	require.Contains(t, releasedCommand(t, path, "erase", "erased", "--yes", "--server", d.url), "erased")
 	d.ok("/memories", map[string]any{"scope": "user", "id": "bob", "content": "Bob has a dog."})
-	d.ok("/sessions/stream/subscriptions", map[string]any{})
+	d.subscribed("stream", map[string]any{})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, d.url+"/sessions/stream/subscriptions", nil)
 	require.NoError(t, err)
 	resp, err := client.Do(req)
@@ -374,7 +366,7 @@ func TestMakeRelease(t *testing.T) {
 		return listed["current"] == true
 	}, time.Minute, 10*time.Millisecond)
 	d.ok("/start", map[string]any{"sessionId": "slow", "agentType": "slow", "message": "Go."})
-	awaitStatus(d, "slow", "running")
+	d.waitFor("slow", "running")
 	r.want["slow"] = d.seen("slow")
 	for _, item := range listed["items"].([]any) {
 		session := item.(map[string]any)["sessionId"].(string)

@@ -51,9 +51,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	said("STOPPING=1")
 	require.NoError(t, d.cmd.Wait(), "a stop that was asked for is a success")
 
-	path, err := binary()
-	require.NoError(t, err)
-	err = exec.Command(path, "healthy", "--server", d.url).Run()
+	err = exec.Command(program(t), "healthy", "--server", d.url).Run()
 	require.Equal(t, 1, err.(*exec.ExitError).ExitCode())
 }
 

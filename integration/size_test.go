@@ -28,10 +28,8 @@ func TestSize(t *testing.T) {
 	prose, err := os.ReadFile(filepath.Join(docsFolder, "concepts.md"))
 	require.NoError(t, err)
 	text := strings.Join(strings.Fields(string(prose))[:words], " ")
-	path, err := binary()
-	require.NoError(t, err)
 	dir := t.TempDir()
-	d, err := deployment.Alone(deployment.Binaries{Helixd: path}, dir, fmt.Sprintf(`
+	d, err := deployment.Alone(deployment.Binaries{Helixd: program(t)}, dir, fmt.Sprintf(`
 agents:
   teller:
     model: {provider: scripted, scriptDelay: %s, script: [{text: %q}]}

@@ -14,8 +14,10 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 )
 
 // timedServer adds up how long its callers wait for the disk.
@@ -62,16 +64,9 @@ func (l *timedLog) Append(ctx context.Context, session string, expected uint64, 
 // medians of runs.
 func BenchmarkStep(b *testing.B) {
 	const steps = 20
-	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), GroupSync: true})
-	require.NoError(b, err)
-	b.Cleanup(srv.Stop)
+	srv, nc := embedtest.Start(b, embed.Options{GroupSync: true})
 	timed := &timedServer{Server: srv}
-	nc, err := srv.Connect()
-	require.NoError(b, err)
-	b.Cleanup(nc.Close)
-	plain, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: timed})
-	require.NoError(b, err)
-	b.Cleanup(func() { plain.Close() })
+	plain := jetstreamtest.Open(b, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: timed})
 	log := &timedLog{Log: plain}
 	turns := make([]scripted.Turn, steps)
 	for i := range turns[:steps-1] {

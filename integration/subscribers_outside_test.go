@@ -2,15 +2,9 @@ package integration_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,9 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/deployment"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -253,22 +247,12 @@ func outsideServer(t *testing.T, configured *server.Options) *server.Server {
 // selfSigned writes cert.pem and key.pem of this machine's loopback address.
 func selfSigned(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	file := filepath.Join(dir, "cert.pem")
+	require.NoError(t, deployment.WriteCertificate(file, filepath.Join(dir, "key.pem"), 90*24*time.Hour))
+	cert, err := os.ReadFile(file)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(90 * 24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "cert.pem"), certPEM, 0o600))
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "key.pem"), keyPEM, 0o600))
 	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(certPEM))
+	require.True(t, pool.AppendCertsFromPEM(cert))
 	return pool
 }
 
@@ -353,7 +337,7 @@ func TestTemplatesAgree(t *testing.T) {
 func TestTemplatesPermissionsAreEnough(t *testing.T) {
 	testkit.Slow(t)
 	a, creds := operatorAudience(t)
-	log := a.log.(*jetstream.Log)
+	log := a.log
 	large := strings.Repeat("x", 600<<10) // in several parts
 	for i := range 5 {
 		a.say(t, "long", fmt.Sprint(i))
@@ -386,9 +370,7 @@ func TestTemplatesPermissionsAreEnough(t *testing.T) {
 
 	t.Setenv("HELIX_NATS_CREDENTIALS", creds)
 	t.Setenv("HELIX_NATS_TLS_CA", filepath.Join(filepath.Dir(creds), "cert.pem"))
-	path, err := binary()
-	require.NoError(t, err)
-	found, err := exec.CommandContext(t.Context(), path, "doctor", "--nats-url", a.urls["TCP"]).CombinedOutput()
+	found, err := exec.CommandContext(t.Context(), program(t), "doctor", "--nats-url", a.urls["TCP"]).CombinedOutput()
 	require.NoError(t, err, "%s", found)
 	require.Regexp(t, `ok +permissions`, string(found), "nor does the doctor miss any")
 	w := newWorld(t)

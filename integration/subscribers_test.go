@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/jetstreamtest"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -29,7 +31,7 @@ type audience struct {
 	urls   map[string]string // by transport
 	tls    *tls.Config       // of clients; nil: none
 	admin  *nats.Conn        // may do everything in the log's account
-	log    eventlog.Log
+	log    *jetstream.Log
 	minter *subscriber.Minter // nil: there are no rights, but users
 	seed   string             // of minter's key
 	// account is for which minter signs, empty: its own.
@@ -126,7 +128,7 @@ func (a *audience) stored(t *testing.T) uint64 {
 // newAudience serves the log of a deployment that has been set up.
 func newAudience(t *testing.T, a *audience, helixd *nats.Conn) *audience {
 	t.Helper()
-	a.log = openLog(t, helixd, nil)
+	a.log = jetstreamtest.Open(t, helixd, nil)
 	a.say(t, own, "first")
 	a.say(t, victim, "first")
 	return a
@@ -141,15 +143,11 @@ func embeddedAudience(t *testing.T, o embed.Options) *audience {
 	require.NoError(t, err)
 	a.minter, err = subscriber.New(a.seed, nil)
 	require.NoError(t, err)
-	o.DataDir, o.SyncInterval = t.TempDir(), time.Second
+	o.SyncInterval = time.Second
 	o.Listen, o.WebSocket = "127.0.0.1:0", &embed.WebSocket{Listen: "127.0.0.1:0"}
 	o.Subscribers = []string{a.minter.PublicKey()}
-	srv, err := embed.Start(t.Context(), o)
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	a.admin, err = srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(a.admin.Close)
+	srv, admin := embedtest.Start(t, o)
+	a.admin = admin
 	a.urls = map[string]string{"TCP": srv.ClientURL(), "WebSocket": srv.WebSocketURL()}
 	return newAudience(t, a, a.admin)
 }

@@ -35,10 +35,8 @@ type terminal struct {
 func onTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
 	testkit.Slow(t)
-	path, err := binary()
-	require.NoError(t, err)
 	keys, screen := openTerminal(t)
-	c := &terminal{t: t, keys: keys, cmd: exec.Command(path, args...), seen: new(testkit.Log), done: make(chan struct{})}
+	c := &terminal{t: t, keys: keys, cmd: exec.Command(program(t), args...), seen: new(testkit.Log), done: make(chan struct{})}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = screen, screen, screen
 	c.cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")
 	require.NoError(t, c.cmd.Start())
@@ -160,9 +158,7 @@ func TestTerminal(t *testing.T) {
 	backup := onTerminal(t, "backup", "--server", d.url, "--out", file)
 	require.Zero(t, backup.ended())
 	require.Regexp(t, `(?s)^\x1b\[Kbackup  .*\x1b\[Kcheck  \[.*\] +\d+ % .*\r\x1b\[K\S*all.backup: \d+ sessions, `, backup.seen.String())
-	path, err := binary()
-	require.NoError(t, err)
-	out, err := exec.CommandContext(t.Context(), path, "verify", "--backup", file).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program(t), "verify", "--backup", file).CombinedOutput()
 	require.NoError(t, err)
 	require.Regexp(t, `^\d+ sessions, \d+ records: 0 problems, 0 notes\n$`, string(out))
 }

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,10 +42,9 @@ agents:
 	d = newDaemon(t, "dev", "--config", file, "--data-dir", filepath.Join(dir, "data"), "--nats-listen", nats)
 	d.start()
 	sources = [][]string{{"--server", d.url}, {"--nats", "nats://" + nats}}
-	status, answer := d.post("/start", map[string]any{"sessionId": "walk", "agentType": "guide", "message": "How far is it?"})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	d.ok("/start", map[string]any{"sessionId": "walk", "agentType": "guide", "message": "How far is it?"})
 	require.Contains(t, helixd(t, "tail", "walk", "--server", d.url), "ended paused\n")
-	_, answer = d.get("/sessions/walk/state")
+	_, answer := d.get("/sessions/walk/state")
 	waited = uint64(answer["sequence"].(float64))
 	d.goOn(t, "walk", "result", map[string]any{"city": "Oslo"})
 	return d, waited, sources
@@ -55,12 +53,10 @@ agents:
 // goOn answers the call of a session that waits, and waits for its end.
 func (d *daemon) goOn(t *testing.T, session, outcome string, value any) {
 	t.Helper()
-	status, answer := d.post("/submit-tool-result", map[string]any{
+	d.ok("/submit-tool-result", map[string]any{
 		"sessionId": session, "kind": "client-tool-result", "toolCallId": "call_0_0", outcome: value,
 	})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
-	status, answer = d.post("/resume", map[string]any{"sessionId": session})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	d.ok("/resume", map[string]any{"sessionId": session})
 	require.Contains(t, helixd(t, "tail", session, "--server", d.url), "ended\n")
 }
 
@@ -69,15 +65,13 @@ func (d *daemon) goOn(t *testing.T, session, outcome string, value any) {
 func TestRecordsAreFollowed(t *testing.T) {
 	t.Parallel()
 	d, waited, sources := travelled(t)
-	path, err := binary()
-	require.NoError(t, err)
 	type follower struct {
 		cmd  *exec.Cmd
 		seen *testkit.Log
 	}
 	var all []follower
 	for _, source := range sources {
-		f := follower{exec.Command(path, append([]string{"records", "walk", "--from", fmt.Sprint(waited), "--type", "text_delta", "--follow"}, source...)...), new(testkit.Log)}
+		f := follower{exec.Command(program(t), append([]string{"records", "walk", "--from", fmt.Sprint(waited), "--type", "text_delta", "--follow"}, source...)...), new(testkit.Log)}
 		f.cmd.Stdout, f.cmd.Stderr = f.seen, f.seen
 		require.NoError(t, f.cmd.Start())
 		t.Cleanup(func() {

@@ -2,9 +2,6 @@ package integration_test
 
 import (
 	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -20,11 +18,8 @@ import (
 func TestOneNodeOfAllSweeps(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", User: "u", Password: "p", SyncInterval: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	file := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(`
+	srv := embedtest.Server(t, embed.Options{Listen: "127.0.0.1:0", User: "u", Password: "p", SyncInterval: time.Second})
+	file := configFile(t, `
 nats: {url: "`+srv.ClientURL()+`", user: u, password: p}
 sessions: {expireAfter: 1ms, sweepEvery: 1s}
 retention: {maxAge: 1h, every: 1s}
@@ -34,7 +29,7 @@ agents:
     model: {provider: scripted, script: [{text: "I ask.", toolCalls: [{name: walk}]}, {text: "It was allowed."}]}
     tools:
       walk: {description: One step., inputSchema: {type: object}, http: {url: "http://127.0.0.1:1"}, requireApproval: true}
-`), 0o600))
+`)
 	var nodes []*daemon
 	for range 2 {
 		nodes = append(nodes, newDaemon(t, "serve", "--config", file, "--allow-unauthenticated", "--data-dir", t.TempDir()))
@@ -44,13 +39,9 @@ agents:
 	}
 	expires := func(d *daemon, session string) {
 		t.Helper()
-		status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "careful", "message": "go"})
-		require.Equal(t, http.StatusOK, status, "%v", answer)
-		require.Eventually(t, func() bool {
-			_, answer := d.get("/status?sessionId=" + session)
-			return answer["status"] == "failed"
-		}, 2*time.Minute, 20*time.Millisecond)
-		_, answer = d.get("/sessions/" + session + "/state?at=" + fmt.Sprint(d.head(session)))
+		d.ok("/start", map[string]any{"sessionId": session, "agentType": "careful", "message": "go"})
+		d.waitFor(session, "failed")
+		_, answer := d.get("/sessions/" + session + "/state?at=" + fmt.Sprint(d.head(session)))
 		require.Contains(t, fmt.Sprint(answer), "session_expired")
 	}
 	for _, d := range nodes {

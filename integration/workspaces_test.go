@@ -65,14 +65,6 @@ func (d *daemon) readFiles(session string) (contents []string) {
 	return contents
 }
 
-func (d *daemon) completed(session string) {
-	d.t.Helper()
-	require.Eventually(d.t, func() bool {
-		_, status := d.get("/status?sessionId=" + session)
-		return status["status"] == "completed"
-	}, 2*time.Minute, 10*time.Millisecond, "%s", session)
-}
-
 // appended waits for the n-th record of a type.
 func (d *daemon) appended(session, typ string, n int) {
 	d.t.Helper()
@@ -105,19 +97,18 @@ func TestACodersFiles(t *testing.T) {
 			const lives = 3
 			for n := range lives {
 				session := fmt.Sprint("s", n)
-				status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": kind, "message": "go"})
-				require.Equal(t, http.StatusOK, status, "%v", answer)
+				d.ok("/start", map[string]any{"sessionId": session, "agentType": kind, "message": "go"})
 				d.appended(session, (*fact.WorkspaceSaved)(nil).Type(), n+1)
 				d.kill()
 				d.start()
-				d.completed(session)
+				d.waitFor(session, "completed")
 				require.Equal(t, []string{secret + " one two three"}, d.readFiles(session), session)
 			}
 			_, page := d.get("/sessions/s0/checkpoints")
 			first := page["items"].([]any)[0].(map[string]any)["id"]
 			status, answer := d.post("/sessions/s0/fork", map[string]any{"checkpointId": first, "sessionId": "fork", "run": true})
 			require.Less(t, status, 300, "%v", answer)
-			d.completed("fork")
+			d.waitFor("fork", "completed")
 			require.Equal(t, []string{secret + " one two three"}, d.readFiles("fork"))
 			_, described := d.get("/workspace?sessionId=fork")
 			require.Equal(t, kind, described["workspace"].(map[string]any)["providerId"])
