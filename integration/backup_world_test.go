@@ -176,18 +176,18 @@ func (l *load) stop() {
 	l.wg.Wait()
 }
 
-// appendTexts returns the last sequence, 0 if it is not known.
-func appendTexts(ctx context.Context, base, session string, texts ...string) uint64 {
-	var lines bytes.Buffer
+// textLines are chunks of text as a producer sends them.
+func textLines(session string, texts []string) string {
+	var lines strings.Builder
 	for _, text := range texts {
 		fmt.Fprintf(&lines, `{"type":"text_delta","agentId":%q,"agentType":"a","timestamp":1,"step":1,"delta":%q}`+"\n", session, text)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/sessions/"+session+"/chunks", &lines)
-	if err != nil {
-		return 0
-	}
-	req.Header.Set("Content-Type", "application/x-ndjson")
-	resp, err := client.Do(req)
+	return lines.String()
+}
+
+// appendTexts returns the last sequence, 0 if it is not known.
+func appendTexts(ctx context.Context, base, session string, texts ...string) uint64 {
+	resp, err := ask(ctx, http.MethodPost, base+"/sessions/"+session+"/chunks", textLines(session, texts), "Content-Type", "application/x-ndjson")
 	if err != nil {
 		return 0
 	}

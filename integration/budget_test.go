@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -61,11 +60,7 @@ agents:
 func (b *budgets) start(node int, session string) int {
 	b.t.Helper()
 	body := fmt.Sprintf(`{"sessionId":%q,"agentType":"walker","message":"go"}`, session)
-	r, err := http.NewRequestWithContext(b.t.Context(), "POST", b.nodes[node].url+"/start", bytes.NewReader([]byte(body)))
-	require.NoError(b.t, err)
-	r.Header.Set("Authorization", "Bearer t0ken")
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(r)
+	resp, err := ask(b.t.Context(), "POST", b.nodes[node].url+"/start", body, "Authorization", "Bearer t0ken", "Content-Type", "application/json")
 	require.NoError(b.t, err)
 	resp.Body.Close()
 	if resp.StatusCode == http.StatusTooManyRequests {

@@ -1,10 +1,8 @@
 package integration_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -176,13 +174,7 @@ func (d *daemon) insist(method, path string, body any) (status int, answer []byt
 		require.NoError(d.t, err)
 	}
 	for began := time.Now(); ; {
-		req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, bytes.NewReader(raw))
-		require.NoError(d.t, err)
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := client.Do(req)
-		require.NoError(d.t, err)
-		answer, err = io.ReadAll(resp.Body)
-		resp.Body.Close()
+		resp, answer, err := askWhole(d.t.Context(), method, d.url+path, string(raw), "Content-Type", "application/json")
 		require.NoError(d.t, err)
 		if resp.StatusCode != http.StatusServiceUnavailable || time.Since(began) > clusterPatience {
 			return resp.StatusCode, answer

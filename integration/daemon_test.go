@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -143,6 +145,38 @@ func (d *daemon) stop() {
 
 // client does not keep connections: the servers come and go.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// ask makes a request. fields are names and values of its header.
+func ask(ctx context.Context, method, url, body string, fields ...string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Set(fields[i], fields[i+1])
+	}
+	return client.Do(r)
+}
+
+// askWhole is ask that reads the body of the answer.
+func askWhole(ctx context.Context, method, url, body string, fields ...string) (resp *http.Response, answer []byte, err error) {
+	resp, err = ask(ctx, method, url, body, fields...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(resp.Body)
+	return resp, answer, err
+}
+
+// raw returns the body of an answer with 200.
+func (d *daemon) raw(path string) []byte {
+	d.t.Helper()
+	resp, body, err := askWhole(d.t.Context(), http.MethodGet, d.url+path, "")
+	require.NoError(d.t, err)
+	require.Equal(d.t, http.StatusOK, resp.StatusCode, "%s", body)
+	return body
+}
 
 // post sends JSON and returns the status and the decoded answer.
 func (d *daemon) post(path string, body any) (int, map[string]any) {

@@ -112,9 +112,7 @@ agents:
 // do returns the answer to a request; a status of 0 means none.
 func (d *daemon) do(method, path, body string) (status int, header http.Header, answer map[string]any) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	require.NoError(d.t, err)
-	resp, err := client.Do(req)
+	resp, err := ask(d.t.Context(), method, d.url+path, body)
 	if err != nil {
 		return 0, nil, nil
 	}
@@ -136,11 +134,7 @@ func (d *daemon) becomes(status int, path string) {
 func arrived(t *testing.T, d *daemon, session string) {
 	t.Helper()
 	d.waitFor(session, "completed")
-	resp, err := client.Get(d.url + "/sessions/" + session + "/records?dead=1")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	records, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
+	records := d.raw("/sessions/" + session + "/records?dead=1")
 	require.Equal(t, 1, bytes.Count(records, []byte(`"kind":"fact","type":"run_claimed"`)), "%s", records)
 	require.NotContains(t, string(records), `"type":"truncated"`)
 	require.NotContains(t, string(records), `"errorCode"`)
@@ -236,11 +230,7 @@ func TestANodeOutlivesAFullDisk(t *testing.T) {
 	status, _, answer = d.do("POST", "/sessions/p/chunks", chunk)
 	require.Equal(t, 200, status, "%v", answer)
 	appended++
-	resp, err := client.Get(d.url + "/sessions/p/records")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	records, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
+	records := d.raw("/sessions/p/records")
 	require.GreaterOrEqual(t, bytes.Count(records, []byte(`"kind":"chunk","type":"text_delta"`)), appended, "%d were acknowledged", appended)
 	require.Contains(t, d.logs.String(), "the embedded server has restarted")
 }

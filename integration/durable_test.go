@@ -3,7 +3,6 @@ package integration_test
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -98,17 +97,8 @@ func TestDurableStreamsOnNodes(t *testing.T) {
 	// send repeats a request until a node knows what became of it.
 	send := func(n *node, method, query, body string, headers ...string) (status int, next, text string) {
 		for begin := time.Now(); ; {
-			r, err := http.NewRequestWithContext(t.Context(), method, n.url+"/v1/stream/moved"+query, strings.NewReader(body))
-			require.NoError(t, err)
-			r.Header.Set("Authorization", "Bearer t0ken")
-			r.Header.Set("Content-Type", "text/plain")
-			for i := 0; i < len(headers); i += 2 {
-				r.Header.Set(headers[i], headers[i+1])
-			}
-			resp, err := client.Do(r)
-			require.NoError(t, err)
-			raw, err := io.ReadAll(resp.Body)
-			resp.Body.Close()
+			fields := append([]string{"Authorization", "Bearer t0ken", "Content-Type", "text/plain"}, headers...)
+			resp, raw, err := askWhole(t.Context(), method, n.url+"/v1/stream/moved"+query, body, fields...)
 			require.NoError(t, err)
 			if resp.StatusCode != http.StatusServiceUnavailable {
 				return resp.StatusCode, resp.Header.Get("Stream-Next-Offset"), string(raw)
@@ -156,16 +146,7 @@ func TestDurableStreamsMove(t *testing.T) {
 	d.start()
 	send := func(method, path, body string, headers ...string) (int, http.Header, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, d.url+"/v1/stream/"+path, strings.NewReader(body))
-		require.NoError(t, err)
-		r.Header.Set("Content-Type", "text/plain")
-		for i := 0; i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		resp, err := client.Do(r)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		raw, err := io.ReadAll(resp.Body)
+		resp, raw, err := askWhole(t.Context(), method, d.url+"/v1/stream/"+path, body, append([]string{"Content-Type", "text/plain"}, headers...)...)
 		require.NoError(t, err)
 		return resp.StatusCode, resp.Header, string(raw)
 	}

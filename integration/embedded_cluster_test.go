@@ -102,10 +102,7 @@ func (n *node) ready() (answer map[string]any) {
 // call sends a request as the holder of the files' token.
 func (n *node) call(method, path, body string) *http.Response {
 	n.t.Helper()
-	r, err := http.NewRequestWithContext(n.t.Context(), method, n.url+path, strings.NewReader(body))
-	require.NoError(n.t, err)
-	r.Header.Set("Authorization", "Bearer t0ken")
-	resp, err := client.Do(r)
+	resp, err := ask(n.t.Context(), method, n.url+path, body, "Authorization", "Bearer t0ken")
 	require.NoError(n.t, err)
 	return resp
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -38,19 +37,11 @@ func secretChunks(session string, n int) []byte {
 
 // send sends a request, with the token of the cluster's files.
 func send(ctx context.Context, method, url string, body []byte) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	resp, answer, err := askWhole(ctx, method, url, string(body), "Authorization", "Bearer t0ken", "Content-Type", "application/json")
 	if err != nil {
 		return 0, nil, err
 	}
-	r.Header.Set("Authorization", "Bearer t0ken")
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Body.Close()
-	answer, err = io.ReadAll(resp.Body)
-	return resp.StatusCode, answer, err
+	return resp.StatusCode, answer, nil
 }
 
 // writeSecret writes a session as an outside producer, and others' records between.

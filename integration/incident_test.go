@@ -3,7 +3,6 @@ package integration_test
 import (
 	"bytes"
 	"flag"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -83,13 +82,7 @@ func incident(t *testing.T) (records []byte, state map[string]any, inTime bool) 
 	survivor.waitFor(session, "failed")
 	require.Len(t, claimants(t, log, session), 3, "a run, taken over, and the one that was resumed")
 
-	resp, err := client.Get(survivor.url + "/sessions/" + session + "/records?dead=1")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	require.Equal(t, http.StatusOK, resp.StatusCode)
-	records, err = io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return records, sessionState(survivor, session), true
+	return survivor.raw("/sessions/" + session + "/records?dead=1"), sessionState(survivor, session), true
 }
 
 func sessionState(d *daemon, session string) map[string]any {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -80,11 +79,7 @@ func (l *limited) append() (int, string) {
 // kept checks that every acknowledged chunk is there once.
 func (l *limited) kept() {
 	l.t.Helper()
-	resp, err := client.Get(l.url + "/sessions/p/records")
-	require.NoError(l.t, err)
-	defer resp.Body.Close()
-	records, err := io.ReadAll(resp.Body)
-	require.NoError(l.t, err)
+	records := l.raw("/sessions/p/records")
 	for _, delta := range l.acked {
 		require.Equal(l.t, 1, strings.Count(string(records), `"`+delta+`"`), delta)
 	}
@@ -159,8 +154,7 @@ func TestMemoryRunsOut(t *testing.T) {
 	for i := range 8 {
 		senders.Go(func() {
 			for ctx.Err() == nil {
-				req, _ := http.NewRequestWithContext(ctx, "POST", fmt.Sprintf("%s/sessions/large%d/chunks", l.url, i), strings.NewReader(large))
-				if resp, err := client.Do(req); err == nil {
+				if resp, err := ask(ctx, "POST", fmt.Sprintf("%s/sessions/large%d/chunks", l.url, i), large); err == nil {
 					resp.Body.Close()
 				}
 			}

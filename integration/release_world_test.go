@@ -291,15 +291,8 @@ func (d *daemon) turn(session string) {
 // chunks appends texts of a producer with an idempotency key, and returns the answer.
 func (d *daemon) chunks(session, key string, texts ...string) map[string]any {
 	d.t.Helper()
-	var lines bytes.Buffer
-	for _, text := range texts {
-		fmt.Fprintf(&lines, `{"type":"text_delta","agentId":%q,"agentType":"a","timestamp":1,"step":1,"delta":%q}`+"\n", session, text)
-	}
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+"/sessions/"+session+"/chunks", &lines)
-	require.NoError(d.t, err)
-	req.Header.Set("Content-Type", "application/x-ndjson")
-	req.Header.Set("Idempotency-Key", key)
-	resp, err := client.Do(req)
+	resp, err := ask(d.t.Context(), http.MethodPost, d.url+"/sessions/"+session+"/chunks", textLines(session, texts),
+		"Content-Type", "application/x-ndjson", "Idempotency-Key", key)
 	require.NoError(d.t, err)
 	status, answer := d.answer(resp)
 	require.Equal(d.t, http.StatusOK, status, "%v", answer)
@@ -346,12 +339,8 @@ func TestMakeRelease(t *testing.T) {
 	require.Contains(t, releasedCommand(t, path, "erase", "erased", "--yes", "--server", d.url), "erased")
 	d.ok("/memories", map[string]any{"scope": "user", "id": "bob", "content": "Bob has a dog."})
 	d.subscribed("stream", map[string]any{})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, d.url+"/sessions/stream/subscriptions", nil)
-	require.NoError(t, err)
-	resp, err := client.Do(req)
-	require.NoError(t, err)
-	resp.Body.Close()
-	require.Equal(t, http.StatusOK, resp.StatusCode)
+	status, answer := d.delete("/sessions/stream/subscriptions")
+	require.Equal(t, http.StatusOK, status, "%v", answer)
 	d.ok("/retention", map[string]any{"purgeOlderThan": "1ns"}) // it seals them
 	d.chunks("stream", "k2", "three ")                          // a record after its segment
 	d.stop()

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -52,13 +51,7 @@ func follow(ctx context.Context, base, session string) *follower {
 // records returns the session's records, truncated ones included.
 func (d *daemon) records(session string) []eventlog.Record {
 	d.t.Helper()
-	resp, err := client.Get(d.url + "/sessions/" + strings.ReplaceAll(url.PathEscape(session), ".", "%2E") + "/records?dead=1")
-	require.NoError(d.t, err)
-	defer resp.Body.Close()
-	require.Equal(d.t, http.StatusOK, resp.StatusCode)
-	raw, err := io.ReadAll(resp.Body)
-	require.NoError(d.t, err)
-	records, err := evidence.Parse(raw)
+	records, err := evidence.Parse(d.raw("/sessions/" + strings.ReplaceAll(url.PathEscape(session), ".", "%2E") + "/records?dead=1"))
 	require.NoError(d.t, err)
 	return records
 }

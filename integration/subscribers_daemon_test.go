@@ -100,9 +100,7 @@ func requireKicked(t *testing.T, nc *nats.Conn, url, creds string) {
 
 func (d *daemon) delete(path string) (int, map[string]any) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodDelete, d.url+path, nil)
-	require.NoError(d.t, err)
-	resp, err := client.Do(req)
+	resp, err := ask(d.t.Context(), http.MethodDelete, d.url+path, "")
 	require.NoError(d.t, err)
 	return d.answer(resp)
 }
