@@ -3,7 +3,6 @@ package source
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -174,15 +173,6 @@ func (s *Source) Get(ctx context.Context, path string, query url.Values) (*remot
 		err = flags.Misused(err)
 	}
 	return answer, err
-}
-
-// Post sends a request as JSON.
-func (s *Source) Post(ctx context.Context, path string, request any) (*remotehttp.Response, error) {
-	raw, err := json.Marshal(request)
-	if err != nil {
-		return nil, err
-	}
-	return s.Send(ctx, remotehttp.Request{Method: http.MethodPost, Route: path, Body: raw})
 }
 
 // Send sends any request. An answer that is no success is an error.

@@ -3,7 +3,6 @@ package control
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -16,6 +15,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 type appendCmd struct {
@@ -67,11 +67,14 @@ func (c appendCmd) send(ctx context.Context, s *source.Source, in io.Reader) (to
 			return total, err
 		}
 		number++
-		h := c.key(strconv.Itoa(number))
+		h := map[string]string{}
+		if key := c.key(strconv.Itoa(number)); key != "" {
+			h[api.HeaderIdempotency] = key
+		}
 		if number == 1 && c.ExpectedSequence != nil {
 			h[api.HeaderExpected] = strconv.FormatUint(*c.ExpectedSequence, 10)
 		}
-		done, err := c.post(ctx, s, "/chunks", h, batch)
+		done, err := c.post(ctx, s, h, batch)
 		if err != nil {
 			return total, err
 		}
@@ -118,28 +121,26 @@ func batches(in io.Reader, maxLines, maxBytes int) iter.Seq2[[]byte, error] {
 
 // finish ends the stream if that is asked for.
 func (c appendCmd) finish(ctx context.Context, s *source.Source) error {
-	verb, body := "end", []byte("{}")
-	switch {
+	var err error
+	switch o := (client.AppendOptions{IdempotencyKey: c.key("end")}); {
 	case c.Fail != "":
-		verb = "fail"
-		body, _ = json.Marshal(map[string]string{"error": c.Fail})
-	case !c.End:
-		return nil
+		_, err = s.Fail(ctx, c.Session, c.Fail, o)
+	case c.End:
+		_, err = s.End(ctx, c.Session, nil, o)
 	}
-	_, err := c.post(ctx, s, "/"+verb, c.key("end"), body)
-	return err
+	return source.Explained(err)
 }
 
-func (c appendCmd) key(suffix string) map[string]string {
+func (c appendCmd) key(suffix string) string {
 	if c.IdempotencyKey == "" {
-		return map[string]string{}
+		return ""
 	}
-	return map[string]string{api.HeaderIdempotency: c.IdempotencyKey + "-" + suffix}
+	return c.IdempotencyKey + "-" + suffix
 }
 
-// post returns what was appended.
-func (c appendCmd) post(ctx context.Context, s *source.Source, path string, header map[string]string, body []byte) (done api.Appended, err error) {
-	answer, err := s.Send(ctx, remotehttp.Request{Method: http.MethodPost, Route: source.Session(c.Session, path), Header: header, Body: body})
+// post sends chunks as they were read, and returns what was appended.
+func (c appendCmd) post(ctx context.Context, s *source.Source, header map[string]string, chunks []byte) (done api.Appended, err error) {
+	answer, err := s.Send(ctx, remotehttp.Request{Method: http.MethodPost, Route: source.Session(c.Session, "/chunks"), Header: header, Body: chunks})
 	if err != nil {
 		return done, err
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -63,24 +64,24 @@ type stopFlags struct {
 
 type interruptCmd struct{ stopFlags }
 
-func (c interruptCmd) Run(p *flags.Process) error { return c.stop(p, "/interrupt") }
+func (c interruptCmd) Run(p *flags.Process) error { return c.stop(p, c.Connect().Interrupt) }
 
 type abortCmd struct{ stopFlags }
 
-func (c abortCmd) Run(p *flags.Process) error { return c.stop(p, "/abort") }
+func (c abortCmd) Run(p *flags.Process) error { return c.stop(p, c.Connect().Abort) }
 
 // stop returns when the run has stopped. A session that does not run is left as it is.
-func (c stopFlags) stop(p *flags.Process, path string) error {
-	answer, err := c.Connect().Post(p.Ctx, path, map[string]string{"sessionId": c.Session, "reason": c.Reason})
-	if err != nil {
-		return err
+func (c stopFlags) stop(p *flags.Process, ask func(ctx context.Context, session, reason string) error) error {
+	if err := ask(p.Ctx, c.Session, c.Reason); err != nil {
+		return source.Explained(err)
 	}
-	return source.Show(p, c.JSON, answer, func(struct{}) error {
-		status, err := c.Connect().Status(p.Ctx, c.Session)
-		if err != nil {
-			return source.Explained(err)
-		}
-		_, err = fmt.Fprintf(p.Stdout, "%s is %s\n", terminal.Printable(c.Session), terminal.Printable(status.Status))
-		return err
-	})
+	if c.JSON {
+		return terminal.Result(p.Stdout, true, map[string]bool{"ok": true}, "")
+	}
+	status, err := c.Connect().Status(p.Ctx, c.Session)
+	if err != nil {
+		return source.Explained(err)
+	}
+	_, err = fmt.Fprintf(p.Stdout, "%s is %s\n", terminal.Printable(c.Session), terminal.Printable(status.Status))
+	return err
 }

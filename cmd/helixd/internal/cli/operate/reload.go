@@ -1,12 +1,11 @@
 package operate
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
-	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 )
 
 // reloadCmd has a daemon reload its configuration, as at SIGHUP, and prints the result.
@@ -16,15 +15,13 @@ type reloadCmd struct {
 }
 
 func (c reloadCmd) Run(p *flags.Process) error {
-	answer, err := c.Connect().Post(p.Ctx, "/admin/reload", struct{}{})
+	done, err := c.Connect().Reload(p.Ctx)
 	if err != nil {
-		return err
+		return source.Explained(err)
 	}
-	return source.Show(p, c.JSON, answer, func(done api.Reloaded) error {
-		fmt.Fprintln(p.Stdout, "agents:", strings.Join(done.Agents, ", "))
-		if len(done.NeedsRestart) > 0 {
-			fmt.Fprintln(p.Stdout, "needs a restart:", strings.Join(done.NeedsRestart, ", "))
-		}
-		return nil
-	})
+	words := "agents: " + strings.Join(done.Agents, ", ")
+	if len(done.NeedsRestart) > 0 {
+		words += "\nneeds a restart: " + strings.Join(done.NeedsRestart, ", ")
+	}
+	return terminal.Result(p.Stdout, c.JSON, done, words)
 }

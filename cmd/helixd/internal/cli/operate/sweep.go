@@ -7,7 +7,6 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/httpapi/api"
 )
 
 type sweepCmd struct {
@@ -18,14 +17,15 @@ type sweepCmd struct {
 
 // Run ends the sessions that have expired and prints how many there were.
 func (c sweepCmd) Run(p *flags.Process) error {
-	answer, err := c.Connect().Post(p.Ctx, "/sweep", map[string]bool{"dryRun": c.DryRun})
+	s, err := c.Connect().Sweep(p.Ctx, c.DryRun)
 	if err != nil {
-		return err
+		return source.Explained(err)
 	}
-	return source.Show(p, c.JSON, answer, func(s api.Swept) error {
-		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "EXPIRED\tFAILED NOW\tENDED BEFORE\tRUNNING\tERRORS\tWORKSPACES REMOVED")
-		terminal.Row(w, s.Detected, s.Marked, s.AlreadyTerminal, s.Running, s.Errors, s.SnapshotsDeleted)
-		return w.Flush()
-	})
+	if c.JSON {
+		return terminal.Result(p.Stdout, true, s, "")
+	}
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "EXPIRED\tFAILED NOW\tENDED BEFORE\tRUNNING\tERRORS\tWORKSPACES REMOVED")
+	terminal.Row(w, s.Detected, s.Marked, s.AlreadyTerminal, s.Running, s.Errors, s.SnapshotsDeleted)
+	return w.Flush()
 }
