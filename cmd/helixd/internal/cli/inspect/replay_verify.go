@@ -1,10 +1,8 @@
 package inspect
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/helixd/helixd/agentloop/verify"
@@ -63,25 +61,18 @@ func (c replayCmd) verify(p *flags.Process, s *source.Source) error {
 	if err != nil {
 		return agentconfig.AtKey(conf, source.Explained(err), nil)
 	}
-	if c.JSON {
-		enc := json.NewEncoder(terminal.JSON(p.Stdout))
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(found)
-	} else {
-		err = tellVerified(p.Stdout, found)
-	}
+	err = terminal.Result(p.Stdout, c.JSON, found, verified(found))
 	if err == nil && found.Differs != nil {
 		return fmt.Errorf("%w: a decision is another one today", flags.ErrDamage)
 	}
 	return err
 }
 
-func tellVerified(w io.Writer, found verify.Result) error {
+func verified(found verify.Result) string {
 	d := found.Differs
 	if d == nil {
-		_, err := fmt.Fprintf(w, "%s: %d records, %d decisions: today's agents make them all alike\n",
+		return fmt.Sprintf("%s: %d records, %d decisions: today's agents make them all alike",
 			terminal.Printable(found.SessionID), found.Records, found.Decisions)
-		return err
 	}
 	where := fmt.Sprintf("%s at sequence %d: agent %s", terminal.Printable(d.SessionID), d.Sequence, terminal.Printable(d.AgentType))
 	if d.Step > 0 {
@@ -90,7 +81,6 @@ func tellVerified(w io.Writer, found verify.Result) error {
 	if d.CallID != "" {
 		where += ", call " + terminal.Printable(d.CallID)
 	}
-	_, err := fmt.Fprintf(w, "%s, %s\n  recorded: %s\n  today:    %s\n%d decisions were compared, this one included; what follows it was not\n",
+	return fmt.Sprintf("%s, %s\n  recorded: %s\n  today:    %s\n%d decisions were compared, this one included; what follows it was not",
 		where, terminal.Printable(d.RunID), terminal.Printable(d.Recorded), terminal.Printable(d.Today), found.Decisions)
-	return err
 }
