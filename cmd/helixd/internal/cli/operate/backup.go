@@ -111,31 +111,27 @@ func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("nats: %w", err)
 	}
 	defer nc.Close()
+	return take(ctx, nc, out, int64(c.Rate))
+}
+
+// take writes a backup of a deployment, with the log's saved folds if there are any. It stores
+// nothing.
+func take(ctx context.Context, nc *nats.Conn, out io.Writer, rate int64) error {
 	log, err := jetstream.Open(ctx, nc, &jetstream.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	states, err := statesOf(ctx, nc, log)
-	if err != nil {
-		return err
-	}
-	_, err = backup.Take(ctx, log, states, out, backup.Options{Rate: int64(c.Rate), Helixd: version.Current(), Beside: beside.Of(nc, log)})
-	return err
-}
-
-// statesOf returns the states of a log, with its saved folds if there are any. It stores
-// nothing.
-func statesOf(ctx context.Context, nc *nats.Conn, log *jetstream.Log) (*snapshot.Store, error) {
 	o := snapshot.StoreOptions{ReadOnly: true}
 	folds, err := foldsjs.OpenExisting(ctx, nc, log)
 	switch {
 	case err == nil:
 		o.Folds = folds
 	case !errors.Is(err, natsjs.ErrStreamNotFound):
-		return nil, err
+		return err
 	}
-	return snapshot.New(log, &o), nil
+	_, err = backup.Take(ctx, log, snapshot.New(log, &o), out, backup.Options{Rate: rate, Helixd: version.Current(), Beside: beside.Of(nc, log)})
+	return err
 }
 
 // free says whether the file's name may be taken.

@@ -20,18 +20,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
-	"github.com/helixd/helixd/cmd/helixd/internal/beside"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/integrity"
-	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
-	"github.com/helixd/helixd/eventlog/version"
-	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
@@ -73,12 +69,12 @@ func (c growCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	target, err := fill(p.Ctx, c.targetServer(p, to), to.NATS.Replicas)
+	target, err := joinToFill(p, to, id)
 	if err != nil {
 		return err
 	}
 	defer target.close()
-	target.id, target.patience, target.unsigned = id, settings.OpenTimeout(to), true
+	target.unsigned = true
 	g := &growing{growCmd: c, p: p, to: target, cluster: to.NATS.Cluster.Name, replicas: to.NATS.Replicas}
 	if c.Cancel {
 		return g.cancel()
@@ -87,11 +83,6 @@ func (c growCmd) Run(p *flags.Process) error {
 }
 
 func (c growCmd) folder() string { return settings.ServerFolder(c.From) }
-
-func (c growCmd) targetServer(p *flags.Process, to *config.Config) embed.Options {
-	p.Log.Info("joining the cluster; the other nodes have to run with helixd serve --join", "routes", to.NATS.Cluster.Routes)
-	return settings.FillingServer(to, p.Log)
-}
 
 // check refuses what would lose something, before anything is done.
 func (c growCmd) check(to *config.Config) error {
@@ -193,11 +184,11 @@ func (g *growing) run() error {
 	case len(state.Streams) > 0:
 		return fmt.Errorf("%w: cluster %s has a stream %s", restore.ErrNotEmpty, g.cluster, state.Streams[0])
 	}
-	from, err := g.takeSource()
+	from, stop, err := g.takeSource()
 	if err != nil {
 		return err
 	}
-	defer from.close()
+	defer stop()
 	switch was, err := g.marked(); {
 	case err != nil:
 		return err
@@ -251,16 +242,8 @@ func (g *growing) cancel() error {
 		terminal.Printable("nothing has moved: the single node may start again on "+g.From))
 }
 
-// singleNode is the single node's data.
-type singleNode struct {
-	nc     *nats.Conn
-	log    *jetstream.Log
-	states *snapshot.Store
-	close  func()
-}
-
 // takeSource starts a server on the single node's folder when no daemon uses it any more.
-func (g *growing) takeSource() (*singleNode, error) {
+func (g *growing) takeSource() (nc *nats.Conn, stop func(), err error) {
 	o := embed.Options{DataDir: g.folder(), SyncInterval: time.Minute, KeepFormat: true, Logger: g.p.Log}
 	srv, err := embed.Start(g.p.Ctx, o)
 	if errors.Is(err, embed.ErrInUse) {
@@ -269,37 +252,23 @@ func (g *growing) takeSource() (*singleNode, error) {
 		defer cancel()
 		for errors.Is(err, embed.ErrInUse) {
 			if serr := eventlog.Sleep(ctx, 50*time.Millisecond); serr != nil {
-				return nil, serr
+				return nil, nil, serr
 			}
 			srv, err = embed.Start(g.p.Ctx, o)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &singleNode{close: srv.Stop}
-	if err := s.open(g.p.Ctx, srv); err != nil {
-		s.close()
-		return nil, err
+	if nc, err = srv.Connect(); err != nil {
+		srv.Stop()
+		return nil, nil, err
 	}
-	return s, nil
-}
-
-func (s *singleNode) open(ctx context.Context, srv *embed.Server) (err error) {
-	if s.nc, err = srv.Connect(); err != nil {
-		return err
-	}
-	s.close = func() { s.nc.Close(); srv.Stop() }
-	if s.log, err = jetstream.Open(ctx, s.nc, &jetstream.Options{ReadOnly: true}); err != nil {
-		return err
-	}
-	s.close = func() { s.log.Close(); s.nc.Close(); srv.Stop() }
-	s.states, err = statesOf(ctx, s.nc, s.log)
-	return err
+	return nc, func() { nc.Close(); srv.Stop() }, nil
 }
 
 // copy copies everything into the cluster and compares the copy.
-func (g *growing) copy(ctx context.Context, from *singleNode) (done grownTo, err error) {
+func (g *growing) copy(ctx context.Context, from *nats.Conn) (done grownTo, err error) {
 	g.p.Log.Info("copying: no node serves until this ends")
 	began := time.Now()
 	sums := &summing{of: map[string]sum{}}
@@ -310,8 +279,7 @@ func (g *growing) copy(ctx context.Context, from *singleNode) (done grownTo, err
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)
-		_, err := backup.Take(ctx, from.log, from.states, in, backup.Options{Helixd: version.Current(), Beside: beside.Of(from.nc, from.log)})
-		in.CloseWithError(err)
+		in.CloseWithError(take(ctx, from, in, 0))
 	}()
 	shown := terminal.NewProgress(g.p.Stderr, "copy", 0, terminal.Bytes)
 	done = grownTo{From: g.From, Cluster: g.cluster}

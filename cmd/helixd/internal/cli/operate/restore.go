@@ -76,6 +76,9 @@ func (c restoreCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer r.close()
+	if err := r.discard(p.Ctx); err != nil {
+		return err
+	}
 	shown = terminal.NewProgress(p.Stderr, "restore", terminal.Size(file), terminal.Bytes)
 	done, err := r.write(fact.WithActor(p.Ctx, operator()), shown.Reader(file))
 	shown.Close()

@@ -64,8 +64,8 @@ func fill(ctx context.Context, o embed.Options, replicas int) (*restoring, error
 	return &restoring{nc: nc, sync: srv.SyncAll, replicas: replicas, logger: o.Logger, closers: []func(){srv.Stop, nc.Close}}, nil
 }
 
-// joinToFill starts a server of a cluster of embedded servers to restore into, and removes
-// what an earlier restore of the same id has left there. It waits for the other servers.
+// joinToFill starts a server of a cluster of embedded servers to restore into. It waits for
+// the other servers.
 func joinToFill(p *flags.Process, c *config.Config, id string) (*restoring, error) {
 	p.Log.Info("joining the cluster; the other nodes have to run with helixd serve --join", "routes", c.NATS.Cluster.Routes)
 	r, err := fill(p.Ctx, settings.FillingServer(c, p.Log), c.NATS.Replicas)
@@ -73,16 +73,20 @@ func joinToFill(p *flags.Process, c *config.Config, id string) (*restoring, erro
 		return nil, err
 	}
 	r.id, r.patience = id, settings.OpenTimeout(c)
-	state, err := restore.Look(p.Ctx, r.nc)
-	if err == nil && state.Restoring == id {
-		p.Log.Info("removing what a restore that broke off has left in the cluster")
-		err = restore.Discard(p.Ctx, r.nc, id)
-	}
-	if err != nil {
-		r.close()
-		return nil, err
-	}
 	return r, nil
+}
+
+// discard removes what an earlier restore of the same id has left.
+func (r *restoring) discard(ctx context.Context) error {
+	if r.id == "" {
+		return nil
+	}
+	state, err := restore.Look(ctx, r.nc)
+	if err == nil && state.Restoring == r.id {
+		r.logger.Info("removing what a restore that broke off has left in the cluster")
+		err = restore.Discard(ctx, r.nc, r.id)
+	}
+	return err
 }
 
 // finish has daemons use what was written, once it has reached the disk.
