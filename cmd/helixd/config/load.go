@@ -21,23 +21,10 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 	c := Default()
 	var malformed []problem
 	if path != "" {
-		c.file = path
-		data, err := os.ReadFile(path)
-		if err != nil {
+		var err error
+		if malformed, err = c.read(path, c, getenv); err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}
-		root, problems := parse(path, data)
-		d := &decoder{
-			config:     c,
-			file:       path,
-			references: references{dir: filepath.Dir(path), getenv: getenv},
-			problems:   problems,
-		}
-		if root != nil {
-			d.decode(reflect.ValueOf(c).Elem(), root, "")
-		}
-		c.files = append(d.references.files, path)
-		malformed = d.problems
 	}
 	malformed = append(malformed, c.setEnv(getenv)...)
 	c.setTimeouts()
@@ -45,6 +32,22 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// read decodes a file, and keeps where its keys are.
+func (c *Config) read(file string, into any, getenv func(string) (string, bool)) (malformed []problem, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	c.file = file
+	root, problems := parse(file, data)
+	d := &decoder{config: c, file: file, references: references{dir: filepath.Dir(file), getenv: getenv}, problems: problems}
+	if root != nil {
+		d.decode(reflect.ValueOf(into).Elem(), root, "")
+	}
+	c.files = append(d.references.files, file)
+	return d.problems, nil
 }
 
 // File is another YAML file than helix.yaml that has been read by the same rules.
@@ -55,16 +58,12 @@ type File struct{ config *Config }
 //
 // The error names every problem found with its line, one a line.
 func Decode(file string, into any, getenv func(string) (string, bool)) (*File, error) {
-	data, err := os.ReadFile(file)
+	c := &Config{}
+	malformed, err := c.read(file, into, getenv)
 	if err != nil {
 		return nil, err
 	}
-	root, problems := parse(file, data)
-	d := &decoder{config: &Config{file: file}, file: file, references: references{dir: filepath.Dir(file), getenv: getenv}, problems: problems}
-	if root != nil {
-		d.decode(reflect.ValueOf(into).Elem(), root, "")
-	}
-	return &File{d.config}, joined(d.problems)
+	return &File{c}, joined(malformed)
 }
 
 // At returns an error about a key, such as assert[0].matches, with its line.
