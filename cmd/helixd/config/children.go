@@ -16,7 +16,7 @@ import (
 func subAgentsOf(a Agent) []agentloop.SubAgent {
 	var subs []agentloop.SubAgent
 	for _, s := range a.SubAgents {
-		subs = append(subs, agentloop.SubAgent{Agent: s.Agent, Description: s.Description, Timeout: s.Timeout})
+		subs = append(subs, agentloop.SubAgent(s))
 	}
 	return subs
 }

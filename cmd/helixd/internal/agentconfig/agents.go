@@ -64,7 +64,7 @@ func Turns(script []config.Turn) []scripted.Turn {
 	for i, t := range script {
 		turns[i] = scripted.Turn{Reasoning: t.Reasoning, Text: t.Text}
 		for _, c := range t.ToolCalls {
-			turns[i].ToolCalls = append(turns[i].ToolCalls, scripted.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+			turns[i].ToolCalls = append(turns[i].ToolCalls, scripted.Call(c))
 		}
 	}
 	return turns

@@ -17,7 +17,7 @@ func ClusterOf(n config.NATS) *embed.Cluster {
 	}
 	return &embed.Cluster{
 		Name: cl.Name, Listen: cl.Listen, Routes: cl.Routes, User: cl.User, Password: cl.Password.Reveal(),
-		TLS: embed.TLS{CA: cl.TLS.CA, Cert: cl.TLS.Cert, Key: cl.TLS.Key},
+		TLS: embed.TLS(cl.TLS),
 	}
 }
 

@@ -29,9 +29,7 @@ func Tenants(c *config.Config) quota.Tenants {
 func Prices(prices map[string]config.Price) map[string]readmodel.Price {
 	all := make(map[string]readmodel.Price, len(prices))
 	for model, p := range prices {
-		all[model] = readmodel.Price{
-			Input: p.Input, Output: p.Output, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite, Reasoning: p.Reasoning,
-		}
+		all[model] = readmodel.Price(p)
 	}
 	return all
 }
