@@ -97,14 +97,10 @@ func lockable(dir string) bool {
 
 // fresh looks whether a data folder can be made.
 func (d *exam) fresh(dir string) {
-	parent := existingParent(dir)
-	scratch, err := os.CreateTemp(parent, ".helixd-doctor-*")
-	if err != nil {
-		d.Problem(checkFolder, dir, fmt.Sprintf("%s can't be made: %v", dir, err), fmt.Sprintf("let the user that runs helixd write to %s, or change dataDir", parent))
+	if err := writable(filepath.Join(dir, "jetstream")); err != nil {
+		d.Problem(checkFolder, dir, fmt.Sprintf("%s can't be made: %v", dir, err), fmt.Sprintf("let the user that runs helixd write to %s, or change dataDir", existingParent(dir)))
 		return
 	}
-	scratch.Close()
-	os.Remove(scratch.Name())
 	d.OK(checkFolder, "%s does not exist yet: helixd serve creates it", dir)
 }
 

@@ -11,8 +11,9 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/cmd/helixd/config"
@@ -113,11 +114,8 @@ func revealed(headers map[string]config.Secret) http.Header {
 
 // below returns the URL of a route of a server, or "".
 func below(address, route string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.JoinPath(route).String()
+	joined, _ := url.JoinPath(address, route)
+	return joined
 }
 
 // The providers' own servers.
@@ -143,29 +141,28 @@ func modelURL(m config.Model) string {
 // have to be started.
 func (d *exam) upstreams(ctx context.Context) {
 	all := dependencies(d.config)
-	asked := map[string]func() error{} // by request
-	slots := make(chan struct{}, upstreamsAtOnce)
-	var begun sync.WaitGroup
+	asked := map[string]*error{} // why there is no answer, by request
+	var asking errgroup.Group
+	asking.SetLimit(upstreamsAtOnce)
 	for _, dep := range all {
 		id := dep.id()
 		if id == "" || asked[id] != nil {
 			continue
 		}
-		ask := sync.OnceValue(func() error {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			return dep.answers(ctx)
+		why := new(error)
+		asked[id] = why
+		asking.Go(func() error {
+			*why = dep.answers(ctx)
+			return nil
 		})
-		asked[id] = ask
-		begun.Go(func() { _ = ask() })
 	}
-	begun.Wait()
+	_ = asking.Wait() // it is nil
 	found := map[string][]string{}
 	var order []string
 	for _, dep := range all {
 		var err error
-		if ask := asked[dep.id()]; ask != nil {
-			err = ask()
+		if why := asked[dep.id()]; why != nil {
+			err = *why
 		} else if _, missing := exec.LookPath(dep.run); missing != nil {
 			err = fmt.Errorf("there is no program %s", dep.run)
 		}
