@@ -131,7 +131,7 @@ func lookDisk(c *config.Config) (free uint64, known bool, found []api.Degradatio
 }
 
 // ofListings says what is not well with the read models. A lag passes by itself.
-func ofListings(fresh readmodel.Fresh, parked int) (found []api.Degradation) {
+func ofListings(fresh readmodel.Fresh) (found []api.Degradation) {
 	switch {
 	case fresh.Problem != "":
 		found = append(found, api.Degradation{
@@ -143,9 +143,9 @@ func ofListings(fresh readmodel.Fresh, parked int) (found []api.Degradation) {
 			Check: checkListings, Found: "the read models are being rebuilt; listings lack sessions", Advice: "wait until the rebuild is finished",
 		})
 	}
-	if parked > 0 {
+	if fresh.Parked > 0 {
 		found = append(found, api.Degradation{
-			Check: checkListings, Found: fmt.Sprintf("records that could not be used: %d", parked),
+			Check: checkListings, Found: fmt.Sprintf("records that could not be used: %d", fresh.Parked),
 			Advice: "helixd parked lists them; helixd verify says whether they are damaged",
 		})
 	}

@@ -137,9 +137,9 @@ func TestLookCertificates(t *testing.T) {
 }
 
 func TestListingsOfAnIllReadModel(t *testing.T) {
-	require.Empty(t, ofListings(readmodel.Fresh{Lag: 7}, 0))
-	require.Len(t, ofListings(readmodel.Fresh{Problem: "stuck"}, 2), 2)
-	require.Len(t, ofListings(readmodel.Fresh{Rebuilding: true}, 0), 1)
+	require.Empty(t, ofListings(readmodel.Fresh{Lag: 7}))
+	require.Len(t, ofListings(readmodel.Fresh{Problem: "stuck", Parked: 2}), 2)
+	require.Len(t, ofListings(readmodel.Fresh{Rebuilding: true}), 1)
 	require.True(t, slices.ContainsFunc(ofQuota("red", "runs", 0.95), func(d api.Degradation) bool { return !d.Problem && d.Target == "red" }))
 	require.Empty(t, ofQuota("red", "runs", 0.5))
 }

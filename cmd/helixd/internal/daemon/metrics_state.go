@@ -13,7 +13,6 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
-	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
 )
 
@@ -153,18 +152,14 @@ func (m *stateMetrics) lookModels(ctx context.Context, models *sqlite.Models) (f
 	m.stuck.WithLabelValues().Set(yes(fresh.Problem != ""))
 	suspended, err := models.Suspended(ctx)
 	if err != nil {
-		return ofListings(fresh, 0) // the last values stay
+		return ofListings(fresh) // the last values stay
 	}
 	for status, n := range suspended {
 		m.suspended.WithLabelValues(string(status)).Set(float64(n))
 	}
-	parked, err := models.Parked(ctx, readmodel.ParkedFilter{Paging: readmodel.Paging{Limit: 1}}) // the total counts
-	if err != nil {
-		return ofListings(fresh, 0)
-	}
-	m.parked.WithLabelValues().Set(float64(parked.Value.Total))
+	m.parked.WithLabelValues().Set(float64(fresh.Parked))
 	m.looked.WithLabelValues().Set(float64(time.Now().UnixMilli()) / 1000)
-	return ofListings(fresh, int(parked.Value.Total))
+	return ofListings(fresh)
 }
 
 func yes(is bool) float64 {
