@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -75,7 +76,7 @@ func (j *jsonWriter) Write(b []byte) (int, error) {
 		case r == '\n' || !obeyed(r):
 			out = utf8.AppendRune(out, r)
 		case r > 0xffff:
-			high, low := surrogates(r)
+			high, low := utf16.EncodeRune(r)
 			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
 		default:
 			out = fmt.Appendf(out, `\u%04x`, r)
@@ -85,11 +86,6 @@ func (j *jsonWriter) Write(b []byte) (int, error) {
 	j.rest = append(j.rest[:0:0], text...)
 	_, err := j.w.Write(out)
 	return len(b), err
-}
-
-func surrogates(r rune) (high, low rune) {
-	r -= 0x10000
-	return 0xd800 + r>>10, 0xdc00 + r&0x3ff
 }
 
 // JSON returns where a command writes its JSON: w itself or, if w is a terminal,

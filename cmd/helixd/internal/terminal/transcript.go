@@ -242,7 +242,7 @@ func (t *Transcript) chunk(seq uint64, c eventlog.Chunk) {
 		line(Plain, "file", c.MediaType, or(c.Filename), Clip(c.URL, maxURL))
 	case *eventlog.StepCommitted:
 	default:
-		t.lifecycle(seq, c, line)
+		t.lifecycle(c, line)
 	}
 }
 
@@ -250,7 +250,7 @@ func (t *Transcript) chunk(seq uint64, c eventlog.Chunk) {
 const maxURL = 100
 
 // lifecycle writes a lifecycle chunk.
-func (t *Transcript) lifecycle(seq uint64, c eventlog.Chunk, line func(s Style, label string, words ...string)) {
+func (t *Transcript) lifecycle(c eventlog.Chunk, line func(s Style, label string, words ...string)) {
 	switch c := c.(type) {
 	case *eventlog.StepStart:
 		line(Bold, "step", strconv.Itoa(c.Step))
