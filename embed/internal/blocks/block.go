@@ -67,12 +67,10 @@ func (b *Block) record(raw []byte) record {
 	if len(raw) < recordHeader {
 		return record{reason: "the file ends in the middle of a record"}
 	}
-	length, marked := binary.LittleEndian.Uint32(raw), binary.LittleEndian.Uint64(raw[4:])
-	hasHeaders := length&bitHeaders != 0
-	size, subjectEnd := int(length&^bitHeaders), recordHeader+int(binary.LittleEndian.Uint16(raw[20:]))
-	r := record{
-		size: size, sequence: marked &^ (bitErased | bitTombstone), message: marked&(bitErased|bitTombstone) == 0,
-	}
+	hasHeaders := binary.LittleEndian.Uint32(raw)&bitHeaders != 0
+	h := headerOf(raw)
+	r := record{size: h.size, sequence: h.sequence, message: h.marks == 0}
+	size, subjectEnd := h.size, recordHeader+h.subject
 	rest := subjectEnd
 	if hasHeaders {
 		rest += headersLength

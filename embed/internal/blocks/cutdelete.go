@@ -2,7 +2,6 @@ package blocks
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +57,7 @@ func lastDeleted(dir, stream string) (uint64, error) {
 		if err != nil || len(end) != recordLeast {
 			return 0, err
 		}
-		if r := b.record(end); r.whole && r.size == recordLeast && binary.LittleEndian.Uint64(end[4:])&bitTombstone != 0 {
+		if r := b.record(end); r.whole && r.size == recordLeast && headerOf(end).marks&bitTombstone != 0 {
 			return r.sequence, nil
 		}
 		return 0, nil

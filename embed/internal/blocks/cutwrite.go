@@ -1,7 +1,6 @@
 package blocks
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,15 +69,12 @@ func load(dir, stream, name string) (*Block, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if bytes.HasPrefix(raw, []byte("cmp")) {
-		plain, broken := Decompress(raw)
-		if broken != nil {
-			return nil, nil, nil
-		}
-		raw = plain
+	plain, broken := Decompress(raw)
+	if broken != nil {
+		return nil, nil, nil
 	}
 	b, err := New(stream, nil, Index(name), 0)
-	return b, raw, err
+	return b, plain, err
 }
 
 // indexed reports whether the server has stored the stream's index after it wrote to a
