@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/helixd/helixd/agentloop/remote"
 )
@@ -47,7 +48,7 @@ func (k *checker) checkRemote(r RemoteAgent, path string) {
 	k.checkHeaders(r.Headers, path+".headers")
 	for _, name := range slices.Sorted(maps.Keys(r.HeaderFiles)) {
 		at := join(path, "headerFiles", name)
-		k.require(headerName.MatchString(name), at, "not an HTTP header's name")
+		k.require(httpguts.ValidHeaderFieldName(name), at, "not an HTTP header's name")
 		file := r.HeaderFiles[name]
 		k.require(file != "" && !strings.Contains(file, "\n"), at, "must be a file's path, not its content")
 		_, both := r.Headers[name]
@@ -59,9 +60,6 @@ func (k *checker) checkRemote(r RemoteAgent, path string) {
 	k.require(r.StreamRetryBase > 0, path+".streamRetryBase", "must be greater than 0")
 	k.require(r.IdleTimeout > 0, path+".idleTimeout", "must be greater than 0")
 }
-
-// headerName is HTTP's token (RFC 9110, 5.6.2).
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 func (k *checker) checkTool(t Tool, path string) {
 	k.require(t.OutputSchema == nil || t.Client, path+".outputSchema", "is for client tools: it is what a client's result must fit")
@@ -82,12 +80,10 @@ func (k *checker) checkHTTP(h HTTP, path string) {
 func (k *checker) checkHeaders(headers map[string]Secret, path string) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		at := join(path, name)
-		k.require(headerName.MatchString(name), at, "not an HTTP header's name")
-		k.require(!strings.ContainsFunc(headers[name].Reveal(), isControl), at, "must not contain control characters")
+		k.require(httpguts.ValidHeaderFieldName(name), at, "not an HTTP header's name")
+		k.require(httpguts.ValidHeaderFieldValue(headers[name].Reveal()), at, "must not contain control characters")
 	}
 }
-
-func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // checkApprovals looks at an agent's requireApproval. Which tools there are is
 // known when its MCP servers have been asked.

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
@@ -25,7 +26,7 @@ func (k *checker) checkMemory() {
 	case EmbedderOpenAI:
 		k.needed(e.Name != "", path+".name", "must not be empty")
 		k.require(len(e.Name) <= maxEmbedderName, path+".name", fmt.Sprintf("must be at most %d bytes", maxEmbedderName))
-		k.require(!strings.ContainsFunc(e.Name, isControl), path+".name", "must not contain control characters")
+		k.require(!strings.ContainsFunc(e.Name, unicode.IsControl), path+".name", "must not contain control characters")
 		k.require(e.BaseURL == "" || isHTTPURL(e.BaseURL), path+".baseURL", "must be an absolute http or https URL")
 	default:
 		k.require(false, path+".provider", "must be local or openai")
