@@ -239,12 +239,11 @@ func Show[T any](p *flags.Process, asJSON bool, answer *remotehttp.Response, wor
 	return words(v)
 }
 
-// Session is a path below a session.
-func Session(id, path string) string { return "/sessions/" + EscapeID(id) + path }
-
-// EscapeID is a session id as a path segment; "." and ".." would mean other
-// paths.
-func EscapeID(id string) string { return strings.ReplaceAll(url.PathEscape(id), ".", "%2E") }
+// Session is a path below a session, with all dots of the id escaped: "." and ".." would mean
+// other paths.
+func Session(id, path string) string {
+	return "/sessions/" + strings.ReplaceAll(url.PathEscape(id), ".", "%2E") + path
+}
 
 // MaxLine is the longest line of an answer or of an input, in bytes.
 const MaxLine = 64 << 20

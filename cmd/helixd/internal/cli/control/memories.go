@@ -3,12 +3,10 @@ package control
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
@@ -135,16 +133,10 @@ type memoriesForgetCmd struct {
 }
 
 func (c memoriesForgetCmd) Run(p *flags.Process) error {
-	answer, err := c.Connect().Send(p.Ctx, remotehttp.Request{
-		Method: http.MethodDelete, Route: "/memories/" + source.EscapeID(c.Memory), Query: c.query(),
-	})
-	if err != nil {
-		return err
+	if err := c.Connect().ForgetMemory(p.Ctx, c.scope(), c.Memory); err != nil {
+		return source.Explained(err)
 	}
-	return source.Show(p, c.JSON, answer, func(f api.ForgottenMemory) error {
-		_, err := fmt.Fprintf(p.Stdout, "%s is forgotten\n", terminal.Printable(f.MemoryID))
-		return err
-	})
+	return terminal.Result(p.Stdout, c.JSON, api.ForgottenMemory{MemoryID: c.Memory}, terminal.Printable(c.Memory)+" is forgotten")
 }
 
 type memoriesEraseCmd struct {
