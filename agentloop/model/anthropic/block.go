@@ -6,6 +6,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
 // block is a content block while it streams. Blocks may interleave.
@@ -37,9 +38,7 @@ func (a *answer) startBlock(index int64, c sdk.ContentBlockStartEventContentBloc
 		return a.thinking(c.Thinking)
 	case "tool_use":
 		if c.Name == "" {
-			return &model.Error{
-				Code: model.CodeProvider, Message: "the provider sent a tool call without a name", Retryable: true,
-			}
+			return provider.NamelessCall()
 		}
 		b.call, b.input = a.calls, c.JSON.Input.Raw()
 		a.calls++

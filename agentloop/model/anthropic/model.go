@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
 )
@@ -17,7 +14,7 @@ import (
 type Options struct {
 	APIKey string // sent as X-Api-Key; empty sends none
 
-	// BaseURL is the API's root in the SDK's form: without /v1. Empty means
+	// BaseURL is the API's root, without /v1. Empty means
 	// Anthropic's. Without http(s) and a host every call fails with
 	// provider_invalid_request.
 	BaseURL string
@@ -73,46 +70,35 @@ const (
 	LongCache    = time.Hour
 )
 
+// root is the root of Anthropic's own API.
+const root = "https://api.anthropic.com"
+
 type messages struct {
 	name   string
 	opts   Options
 	caller provider.Caller
-	client sdk.Client
 }
 
 // New returns the model that the API calls name. It panics if name is empty, and
 // for a Cache or ProviderOptions that are not allowed.
 // The model is safe for concurrent use.
 func New(name string, opts *Options) model.Model {
-	if name == "" {
-		panic("anthropic: empty model name")
-	}
 	m := &messages{name: name}
 	if opts != nil {
 		m.opts = *opts
 	}
-	m.caller = provider.Caller{Model: name, APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers, IdleTimeout: m.opts.IdleTimeout}
 	switch m.opts.Cache {
 	case 0, DefaultCache, LongCache:
 	default:
 		panic("anthropic: prompts are cached for 5m or 1h")
 	}
-	// Not by the SDK's NewClient, which would look for keys, profiles, a base
-	// URL and headers in the environment.
-	m.client.Options = []option.RequestOption{
-		option.WithEnvironmentProduction(), // the default base URL, in spite of its name
-		option.WithHTTPClient(provider.Client(m.opts.HTTPClient)),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(),
-	}
-	if m.opts.BaseURL != "" {
-		m.client.Options = append(m.client.Options, option.WithBaseURL(m.opts.BaseURL))
-	}
+	own := map[string]string{"Anthropic-Version": "2023-06-01"}
 	if m.opts.APIKey != "" {
-		m.client.Options = append(m.client.Options, option.WithAPIKey(m.opts.APIKey))
+		own["X-Api-Key"] = m.opts.APIKey
 	}
-	m.opts.ProviderOptions.Each(func(name string, value any) {
-		m.client.Options = append(m.client.Options, option.WithJSONSet(name, value))
+	m.caller = provider.New(provider.Caller{
+		Model: name, APIKey: m.opts.APIKey, Root: root, BaseURL: m.opts.BaseURL, Own: own, Headers: m.opts.Headers,
+		Options: m.opts.ProviderOptions, HTTPClient: m.opts.HTTPClient, IdleTimeout: m.opts.IdleTimeout,
 	})
 	return m
 }
@@ -138,10 +124,7 @@ func (m *messages) Generate(ctx context.Context, req model.Request, emit func(mo
 		return model.Answer{}, err
 	}
 	a := &answer{caller: m.caller, emit: emit, name: m.name}
-	err = m.caller.Stream(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
-		return m.client.Post(ctx, "v1/messages", params, res, option.WithJSONSet("stream", true), option.WithMiddleware(around))
-	}, a)
-	if err != nil {
+	if err := m.caller.Stream(ctx, "v1/messages", params, a); err != nil {
 		return model.Answer{}, err
 	}
 	return a.end()

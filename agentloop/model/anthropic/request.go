@@ -11,6 +11,7 @@ import (
 
 func (m *messages) params(req model.Request) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{Model: sdk.Model(m.name), MaxTokens: m.MaxOutputTokens()}
+	p.SetExtraFields(map[string]any{"stream": true})
 	if t := m.opts.Temperature; t != nil {
 		p.Temperature = sdk.Float(*t)
 	}

@@ -76,7 +76,6 @@ type answer struct {
 	calls   toolCalls
 	name    string // the model's, as the provider says
 	finish  string // finish_reason
-	done    bool   // the stream has sent [DONE]
 	refused bool
 	usage   fact.TokenUsage
 }
@@ -84,7 +83,6 @@ type answer struct {
 // Event takes a chunk, the end mark, or an error. See [provider.Answer].
 func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 	if bytes.HasPrefix(data, []byte("[DONE]")) {
-		a.done = true
 		return true, nil
 	}
 	if isError(kind, data) {
@@ -173,7 +171,7 @@ func (a *answer) Failed() error {
 	if a.finish != "error" {
 		return nil
 	}
-	return &model.Error{Code: model.CodeProvider, Message: "the provider ended the answer with an error", Retryable: true}
+	return provider.Broken("the provider ended the answer with an error")
 }
 
 // end closes the answer.

@@ -71,17 +71,14 @@ type chat struct {
 // for ProviderOptions that are not allowed.
 // The model is safe for concurrent use.
 func New(name string, opts *Options) model.Model {
-	if name == "" {
-		panic("openai: empty model name")
-	}
 	m := &chat{name: name}
 	if opts != nil {
 		m.opts = *opts
 	}
-	m.caller = provider.Caller{Model: name, APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers, IdleTimeout: m.opts.IdleTimeout}
-	if err := m.opts.ProviderOptions.Check(); err != nil {
-		panic("provider options: " + err.Error())
-	}
+	m.caller = provider.New(provider.Caller{
+		Model: name, APIKey: m.opts.APIKey, Root: OpenAI, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers,
+		Options: m.opts.ProviderOptions, HTTPClient: m.opts.HTTPClient, IdleTimeout: m.opts.IdleTimeout,
+	})
 	return m
 }
 
@@ -97,7 +94,7 @@ func (*chat) Provider() string { return "openai" }
 // Generate makes one call. See [model.Model].
 func (m *chat) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 	a := &answer{caller: m.caller, emit: emit}
-	err := m.caller.Stream(ctx, m.caller.PostJSON(m.opts.HTTPClient, OpenAI, "chat/completions", m.request(req), m.opts.ProviderOptions), a)
+	err := m.caller.Stream(ctx, "chat/completions", m.request(req), a)
 	if err != nil {
 		return model.Answer{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
 // toolCalls puts the pieces of tool calls together. A call's position is that
@@ -114,11 +115,7 @@ func (c *toolCall) more(arguments string, emit func(model.Event) error) error {
 		return nil
 	}
 	if c.ended {
-		return &model.Error{
-			Code:      model.CodeProvider,
-			Message:   "the provider added to the complete arguments of a tool call",
-			Retryable: true,
-		}
+		return provider.Broken("the provider added to the complete arguments of a tool call")
 	}
 	c.arguments = append(c.arguments, arguments...)
 	if !c.started {
@@ -132,11 +129,7 @@ func (c *toolCall) end(emit func(model.Event) error) error {
 		return nil
 	}
 	if !c.started {
-		return &model.Error{
-			Code:      model.CodeProvider,
-			Message:   "the provider sent a tool call without a name",
-			Retryable: true,
-		}
+		return provider.NamelessCall()
 	}
 	c.ended = true
 	return emit(model.ToolCallEnd{Call: c.position})

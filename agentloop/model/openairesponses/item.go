@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
 // item is an output item while it streams. Items may interleave.
@@ -37,9 +38,7 @@ func (a *answer) start(index int64, i outputItem) (*item, error) {
 		return it, nil
 	}
 	if i.Name == "" {
-		return nil, &model.Error{
-			Code: model.CodeProvider, Message: "the provider sent a tool call without a name", Retryable: true,
-		}
+		return nil, provider.NamelessCall()
 	}
 	it.call = a.calls
 	a.calls++

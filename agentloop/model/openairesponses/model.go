@@ -62,17 +62,14 @@ type responder struct {
 // for ProviderOptions that are not allowed.
 // The model is safe for concurrent use.
 func New(name string, opts *Options) model.Model {
-	if name == "" {
-		panic("openairesponses: empty model name")
-	}
 	m := &responder{name: name}
 	if opts != nil {
 		m.opts = *opts
 	}
-	m.caller = provider.Caller{Model: name, APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers, IdleTimeout: m.opts.IdleTimeout}
-	if err := m.opts.ProviderOptions.Check(); err != nil {
-		panic("provider options: " + err.Error())
-	}
+	m.caller = provider.New(provider.Caller{
+		Model: name, APIKey: m.opts.APIKey, Root: openai.OpenAI, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers,
+		Options: m.opts.ProviderOptions, HTTPClient: m.opts.HTTPClient, IdleTimeout: m.opts.IdleTimeout,
+	})
 	return m
 }
 
@@ -92,7 +89,7 @@ func (m *responder) Generate(ctx context.Context, req model.Request, emit func(m
 		return model.Answer{}, err
 	}
 	a := &answer{caller: m.caller, emit: emit, name: m.name}
-	err = m.caller.Stream(ctx, m.caller.PostJSON(m.opts.HTTPClient, openai.OpenAI, "responses", body, m.opts.ProviderOptions), a)
+	err = m.caller.Stream(ctx, "responses", body, a)
 	if err != nil {
 		return model.Answer{}, err
 	}

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,12 +17,28 @@ import (
 // Caller makes the calls of one adapter. It is safe for concurrent use.
 type Caller struct {
 	APIKey      string            // kept out of what errors say
-	BaseURL     string            // empty means the provider's own
+	Root        string            // the root of the provider's own API
+	BaseURL     string            // in place of Root; empty means Root
+	Own         map[string]string // the headers of the provider's API, with the key; nil: the key is sent as a bearer token
 	Headers     map[string]string // sent with every call; their values are kept out of what errors say
+	Options     Options           // in place of the members of every request's body
+	HTTPClient  *http.Client      // nil means one that all adapters share
 	IdleTimeout time.Duration     // 0 means DefaultIdleTimeout; see Stream
 
 	Model     string // the model's name, for errors
 	Embedding bool   // the model computes vectors
+}
+
+// New returns the caller of a model. It panics if the model has no name, and for Options that are
+// not allowed.
+func New(c Caller) Caller {
+	if c.Model == "" {
+		panic("provider: empty model name")
+	}
+	if err := c.Options.Check(); err != nil {
+		panic("provider options: " + err.Error())
+	}
+	return c
 }
 
 // call names the call in errors.
@@ -54,9 +71,9 @@ const responseHeaderTimeout = 10 * time.Minute
 // maxErrorBody bounds how much of a failed answer is read, in bytes.
 const maxErrorBody = 1 << 20
 
-// Client returns client or, if that is nil, one that all adapters share; see
-// [upstream.NoRedirects].
-func Client(client *http.Client) *http.Client {
+// client returns the client, which follows no redirects; see [upstream.NoRedirects].
+func (c Caller) client() *http.Client {
+	client := c.HTTPClient
 	if client == nil {
 		client = sharedClient()
 	}
@@ -73,16 +90,6 @@ var sharedClient = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: transport}
 })
 
-// Middleware wraps a request, and Next continues with it, as in Anthropic's SDK.
-type (
-	Next       = func(*http.Request) (*http.Response, error)
-	Middleware = func(*http.Request, Next) (*http.Response, error)
-)
-
-// Post makes a request: within ctx, through around, without retries and with the answer,
-// failed or not, left in *res.
-type Post func(ctx context.Context, res **http.Response, around Middleware) error
-
 // Answer makes an answer of a stream's events.
 type Answer interface {
 	// Event takes an event: its type, which may be empty, and its data. done
@@ -93,17 +100,16 @@ type Answer interface {
 	Complete() bool
 }
 
-// Stream makes one call and hands the events of its stream to a. A provider
-// that is silent for IdleTimeout within an answer that has begun fails the call
-// with provider_timeout; comments that keep a connection open are no events,
-// and the time that a takes does not count. But for a's own, errors are
-// *model.Error.
-func (c Caller) Stream(ctx context.Context, post Post, a Answer) (err error) {
+// Stream makes one call, of a route below the API's root and with body as JSON, and hands the
+// events of its stream to a. A provider that is silent for IdleTimeout within an answer that has
+// begun fails the call with provider_timeout; comments that keep a connection open are no events,
+// and the time that a takes does not count. But for a's own, errors are *model.Error.
+func (c Caller) Stream(ctx context.Context, route string, body any, a Answer) (err error) {
 	ctx, clock := newIdleClock(ctx, c.IdleTimeout)
 	defer clock.close()
 	var host string
 	defer func() { err = c.at(host, err) }()
-	res, err := c.answered(ctx, post, &host, clock.start) // a failed answer is read before there is a stream
+	res, err := c.answered(ctx, route, body, &host, clock.start) // a failed answer is read before there is a stream
 	if err != nil {
 		return err
 	}
@@ -120,28 +126,31 @@ func (c Caller) Stream(ctx context.Context, post Post, a Answer) (err error) {
 }
 
 // answered makes a request, and calls begun when its answer begins. It notes which host is asked.
-func (c Caller) answered(ctx context.Context, post Post, host *string, begun func()) (res *http.Response, err error) {
+func (c Caller) answered(ctx context.Context, route string, body any, host *string, begun func()) (*http.Response, error) {
 	if !c.usableURL() {
 		return nil, &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL (check " + c.setting("baseURL") + ")"}
 	}
-	err = post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
-		*host = req.URL.Host
-		c.addHeaders(req)
-		res, err := send(req, next)
-		if err == nil {
-			begun()
-			boundErrorBody(res)
-		}
-		return res, err
-	})
+	req, err := c.request(ctx, route, body)
 	if err != nil {
-		return nil, c.callError(ctx, res, err)
+		return nil, &model.Error{Code: model.CodeInvalidRequest, Message: "the request could not be made", Cause: err}
 	}
+	*host = req.URL.Host
+	res, err := send(c.client(), req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, contextError(ctx)
+		}
+		return nil, c.networkError(req.URL.String(), errors.Unwrap(err)) // without the URL, which a *url.Error has
+	}
+	begun()
+	if res.StatusCode < http.StatusMultipleChoices {
+		return res, nil
+	}
+	defer func() { _ = res.Body.Close() }()
 	if isRedirect(res.StatusCode) {
-		_ = res.Body.Close()
 		return nil, &model.Error{Code: model.CodeInvalidRequest, Message: "redirects are not followed", StatusCode: res.StatusCode}
 	}
-	return res, nil
+	return nil, c.refused(ctx, res)
 }
 
 func isRedirect(status int) bool {
@@ -151,42 +160,32 @@ func isRedirect(status int) bool {
 // maxDocument bounds an answer that is no stream, in bytes.
 const maxDocument = 64 << 20
 
-// Document makes one call whose answer is one JSON document, and decodes that
+// Document makes one call as Stream does, whose answer is one JSON document, and decodes that
 // into v. Errors are *model.Error.
-func (c Caller) Document(ctx context.Context, post Post, v any) (err error) {
+func (c Caller) Document(ctx context.Context, route string, body, v any) (err error) {
 	var host string
 	defer func() { err = c.at(host, err) }()
-	res, err := c.answered(ctx, post, &host, func() {})
+	res, err := c.answered(ctx, route, body, &host, func() {})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
+	document, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
 	switch {
 	case ctx.Err() != nil:
 		return contextError(ctx)
 	case err != nil:
 		return c.networkError("", err)
-	case len(body) > maxDocument:
+	case len(document) > maxDocument:
 		return &model.Error{Code: model.CodeProvider, Message: "the provider's answer is too long"}
 	}
-	if told := c.toldError(body); told != nil {
+	if told := c.toldError(document); told != nil {
 		return told
 	}
-	if err := json.Unmarshal(body, v); err != nil {
+	if err := json.Unmarshal(document, v); err != nil {
 		return &model.Error{Code: model.CodeProvider, Message: "the provider's answer cannot be read", Cause: err}
 	}
 	return nil
-}
-
-// boundErrorBody keeps a failed answer, which is read whole, from being read without end.
-func boundErrorBody(res *http.Response) {
-	if res.StatusCode >= http.StatusBadRequest {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(res.Body, maxErrorBody), res.Body}
-	}
 }
 
 // usableURL keeps a URL that no retry can fix from looking like a provider

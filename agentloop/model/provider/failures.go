@@ -8,33 +8,22 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/url"
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
-// callError classifies a call that did not get as far as a stream. res is the
-// answer, if there was one.
-func (c Caller) callError(ctx context.Context, res *http.Response, err error) error {
+// refused is the error of an answer whose status says that the call failed.
+func (c Caller) refused(ctx context.Context, res *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // its end may be missing: what has come says why it failed
 	if ctx.Err() != nil {
 		return contextError(ctx)
 	}
-	if res != nil && res.StatusCode >= http.StatusBadRequest {
-		// The request has put the body back. It is read here since Anthropic's SDK loses
-		// the status of an answer that is not in its form.
-		body, _ := io.ReadAll(res.Body)
-		e := c.Reported(res.StatusCode, body)
-		if wait := upstream.RetryAfter(res.Header); wait <= model.MaxRetryAfter {
-			e.RetryAfter = wait
-		}
-		return e
+	e := c.Reported(res.StatusCode, body)
+	if wait := upstream.RetryAfter(res.Header); wait <= model.MaxRetryAfter {
+		e.RetryAfter = wait
 	}
-	var urlErr *url.Error
-	if errors.As(err, &urlErr) {
-		return c.networkError(urlErr.URL, urlErr.Err)
-	}
-	return &model.Error{Code: model.CodeInvalidRequest, Message: "the request could not be made", Cause: err}
+	return e
 }
 
 // notStream is the error of an answer that is a JSON body in place of a

@@ -3,7 +3,6 @@ package provider
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 )
@@ -29,22 +28,4 @@ func (o Options) Check() error {
 		}
 	}
 	return nil
-}
-
-// Each calls set for each option, in the order of their names. It panics if
-// Check returns an error.
-func (o Options) Each(set func(name string, value any)) {
-	if err := o.Check(); err != nil {
-		panic("provider options: " + err.Error())
-	}
-	for _, name := range slices.Sorted(maps.Keys(o)) {
-		set(name, o[name])
-	}
-}
-
-// addHeaders sends the caller's own headers along.
-func (c Caller) addHeaders(req *http.Request) {
-	for name, value := range c.Headers {
-		req.Header.Set(name, value)
-	}
 }

@@ -17,24 +17,15 @@ const staleWithin = 100 * time.Millisecond
 // send makes a request. A server may close an idle connection at the moment at which
 // it is used again: the request is then sent once more. net/http does not do that for
 // a POST; with an Idempotency-Key it would, but however long the server had worked.
-func send(req *http.Request, next Next) (*http.Response, error) {
+func send(client *http.Client, req *http.Request) (*http.Response, error) {
 	var c connection
-	res, err := next(req.WithContext(httptrace.WithClientTrace(req.Context(), c.trace())))
+	res, err := client.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), c.trace())))
 	if err == nil || req.Context().Err() != nil || !c.wasStale(time.Now()) {
 		return res, err
 	}
 	again := req.Clone(req.Context())
-	if req.Body != nil {
-		if req.GetBody == nil {
-			return res, err
-		}
-		body, bodyErr := req.GetBody()
-		if bodyErr != nil {
-			return res, err
-		}
-		again.Body = body
-	}
-	return next(again)
+	again.Body, _ = req.GetBody() // of bytes in memory: it does not fail
+	return client.Do(again)
 }
 
 // connection is what is known of the connection that a request was last written to.

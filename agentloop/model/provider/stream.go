@@ -59,10 +59,16 @@ func (c Caller) ended(ctx context.Context, err error, complete bool) error {
 // Unreadable is the error of an event that is not what the provider's protocol
 // says.
 func Unreadable(cause error) error {
-	return &model.Error{
-		Code:      model.CodeProvider,
-		Message:   "the stream holds an event that cannot be read",
-		Retryable: true,
-		Cause:     cause,
-	}
+	e := Broken("the stream holds an event that cannot be read")
+	e.Cause = cause
+	return e
 }
+
+// Broken is the error of an answer that is not what the provider's protocol says. The provider may
+// do better when it is asked again.
+func Broken(message string) *model.Error {
+	return &model.Error{Code: model.CodeProvider, Message: message, Retryable: true}
+}
+
+// NamelessCall is the error of a call of a tool that is not named.
+func NamelessCall() error { return Broken("the provider sent a tool call without a name") }

@@ -40,23 +40,20 @@ type Embedder struct {
 	name       string
 	dimensions int
 	caller     provider.Caller
-	http       *http.Client
 }
 
 // New returns an embedder that asks the model which the API calls name. It
 // panics if name is empty.
 func New(name string, o *Options) *Embedder {
-	if name == "" {
-		panic("openai: empty model name")
-	}
 	var opts Options
 	if o != nil {
 		opts = *o
 	}
 	return &Embedder{
 		name: name, dimensions: opts.Dimensions,
-		caller: provider.Caller{Model: name, Embedding: true, APIKey: opts.APIKey, BaseURL: opts.BaseURL},
-		http:   opts.HTTPClient,
+		caller: provider.New(provider.Caller{
+			Model: name, Embedding: true, APIKey: opts.APIKey, Root: openai.OpenAI, BaseURL: opts.BaseURL, HTTPClient: opts.HTTPClient,
+		}),
 	}
 }
 
@@ -82,7 +79,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 			Embedding []float32 `json:"embedding"`
 		} `json:"data"`
 	}
-	err := e.caller.Document(ctx, e.caller.PostJSON(e.http, openai.OpenAI, "embeddings", request, nil), &answer)
+	err := e.caller.Document(ctx, "embeddings", request, &answer)
 	if err != nil {
 		return nil, err
 	}
