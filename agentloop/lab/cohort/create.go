@@ -1,7 +1,7 @@
 package cohort
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"regexp"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/snapshot"
@@ -40,7 +41,7 @@ type Options struct {
 // and one that says that the filter took none.
 func Create(ctx context.Context, sessions iter.Seq2[Source, error], o Options) (*Cohort, error) {
 	c := &Cohort{Header: Header{Filter: o.Filter, Limit: o.Limit, Seed: o.Seed}}
-	var chosen sample
+	var chosen []ranked // with a limit, sorted by rank
 	for source, err := range sessions {
 		if err != nil {
 			return nil, err
@@ -57,9 +58,13 @@ func Create(ctx context.Context, sessions iter.Seq2[Source, error], o Options) (
 			c.Header.Skipped[skipped]++
 		case s != nil:
 			c.Header.Found++
-			heap.Push(&chosen, ranked{rank, *s})
+			at := len(chosen)
+			if o.Limit > 0 {
+				at, _ = slices.BinarySearchFunc(chosen, rank, func(r ranked, rank uint64) int { return cmp.Compare(r.rank, rank) })
+			}
+			chosen = slices.Insert(chosen, at, ranked{rank, *s})
 			if o.Limit > 0 && len(chosen) > o.Limit {
-				heap.Pop(&chosen)
+				chosen = slices.Delete(chosen, o.Limit, len(chosen))
 			}
 		}
 	}
@@ -176,18 +181,4 @@ func rankOf(seed uint64, id string) uint64 {
 type ranked struct {
 	rank    uint64
 	session Session
-}
-
-// sample is a heap whose top has the greatest rank.
-type sample []ranked
-
-func (s sample) Len() int           { return len(s) }
-func (s sample) Less(i, j int) bool { return s[i].rank > s[j].rank }
-func (s sample) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
-func (s *sample) Push(x any)        { *s = append(*s, x.(ranked)) }
-func (s *sample) Pop() any {
-	last := len(*s) - 1
-	x := (*s)[last]
-	*s = (*s)[:last]
-	return x
 }

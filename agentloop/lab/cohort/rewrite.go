@@ -97,15 +97,13 @@ func (w *rewriter) one(path []string) error {
 		_, err := w.d.Token()
 		return err
 	}
-	_, err = w.write(path, t)
-	return err
+	return w.write(path, t)
 }
 
-func (w *rewriter) write(path []string, v any) (any, error) {
-	v = w.value(path, v)
-	raw, err := eventlog.Marshal(v)
+func (w *rewriter) write(path []string, v any) error {
+	raw, err := eventlog.Marshal(w.value(path, v))
 	w.out.Write(raw)
-	return v, err
+	return err
 }
 
 func (w *rewriter) object(path []string) error {
@@ -119,7 +117,7 @@ func (w *rewriter) object(path []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := w.write(path, name); err != nil {
+		if err := w.write(path, name); err != nil {
 			return err
 		}
 		w.out.WriteByte(':')

@@ -193,7 +193,7 @@ func (r Rules) flaky(s Session) *Difference {
 	first := s.Baseline[0]
 	for _, l := range s.Baseline[1:] {
 		if d := parts(first, l, isBehaviour); d != nil && !r.Live {
-			return s.difference(d, first, l, "the baseline's repeats differ: "+d.detail())
+			return s.difference(d, first, "the baseline's repeats differ: "+d.detail())
 		}
 		a, b := r.grade(s, first), r.grade(s, l)
 		if a.pass != b.pass || a.passes() != b.passes() || first.Outcome != l.Outcome {
@@ -219,7 +219,7 @@ func (r Rules) one(s Session, base, l Lane) (Verdict, *Difference) {
 			d.Why = strings.Join(append(reasons, more...), "; ")
 			return d
 		}
-		return s.difference(parted, base, l, strings.Join(slices.Concat(reasons, []string{parted.why(base, l)}, more), "; "))
+		return s.difference(parted, base, strings.Join(slices.Concat(reasons, []string{parted.why(base, l)}, more), "; "))
 	}
 	kind, worse, better := r.reasons(base, l, bg, cg)
 	switch {
@@ -276,7 +276,7 @@ func (r Rules) reasons(base, l Lane, bg, cg grade) (kind Kind, worse, better []s
 }
 
 // difference describes a divergence.
-func (s Session) difference(d *divergence, base, l Lane, why string) *Difference {
+func (s Session) difference(d *divergence, base Lane, why string) *Difference {
 	agent := d.agent
 	if agent == "" {
 		agent = s.Agent
