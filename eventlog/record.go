@@ -89,25 +89,23 @@ func NewFact(session string, f fact.Fact, l Labels) (Entry, error) {
 // Chunk returns the chunk that the record's payload decodes to. It must not be
 // changed: copies of the record may share it.
 func (e Entry) Chunk() (Chunk, error) {
-	if e.Kind != KindChunk {
-		return nil, fmt.Errorf("eventlog: a %s %s is no chunk", e.Kind, e.Type)
-	}
-	c, err := decoded(e, DecodeChunk)
-	if err == nil && c.Type() != e.Type {
-		return nil, fmt.Errorf("eventlog: a record of type %s holds a %s", e.Type, c.Type())
-	}
-	return c, err
+	return contentOf(e, KindChunk, DecodeChunk)
 }
 
 // Fact returns the fact that the record's payload decodes to. It must not be
 // changed: copies of the record may share it.
 func (e Entry) Fact() (fact.Fact, error) {
-	if e.Kind != KindFact {
-		return nil, fmt.Errorf("eventlog: a %s %s is no fact", e.Kind, e.Type)
+	return contentOf(e, KindFact, DecodeFact)
+}
+
+// contentOf returns what the payload of a record of a kind decodes to.
+func contentOf[T interface{ Type() string }](e Entry, kind Kind, decode func([]byte) (T, error)) (none T, err error) {
+	if e.Kind != kind {
+		return none, fmt.Errorf("eventlog: a %s %s is no %s", e.Kind, e.Type, kind)
 	}
-	f, err := decoded(e, DecodeFact)
-	if err == nil && f.Type() != e.Type {
-		return nil, fmt.Errorf("eventlog: a record of type %s holds a %s", e.Type, f.Type())
+	got, err := decoded(e, decode)
+	if err == nil && got.Type() != e.Type {
+		return none, fmt.Errorf("eventlog: a record of type %s holds a %s", e.Type, got.Type())
 	}
-	return f, err
+	return got, err
 }

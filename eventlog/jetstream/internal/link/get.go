@@ -175,13 +175,13 @@ func (r *Refusal) Taken() error {
 	return nil
 }
 
-// GetBatch returns a subject's messages from a sequence on, bounded by count and size in
+// GetBatch returns a subject's messages from a sequence on, at most count and PageBytes in
 // bytes, in one request that any replica may answer. The result has no gaps: each message
 // names the one before, and the end mark the last one. Errors: ErrIncomplete if a message
 // was lost.
-func (l *Link) GetBatch(ctx context.Context, stream, subject string, from uint64, count, size int) (messages []*nats.Msg, err error) {
+func (l *Link) GetBatch(ctx context.Context, stream, subject string, from uint64, count int) (messages []*nats.Msg, err error) {
 	err = l.Step(ctx, "batch", func(ctx context.Context) error {
-		messages, _, err = l.GetMany(ctx, stream, count, map[string]any{"seq": from, "next_by_subj": subject, "batch": count, "max_bytes": size})
+		messages, _, err = l.GetMany(ctx, stream, count, map[string]any{"seq": from, "next_by_subj": subject, "batch": count, "max_bytes": PageBytes})
 		return err
 	})
 	return messages, err

@@ -13,7 +13,7 @@ import (
 // has below a sequence, and returns how many those are. The error is ErrDamaged if they
 // differ.
 func (l *Maintenance) compare(ctx context.Context, session string, below uint64) (int, error) {
-	records, err := l.logRecords(ctx, session, 0)
+	records, err := l.logRecords(ctx, session)
 	if err != nil {
 		return 0, err
 	}
@@ -47,16 +47,16 @@ func (l *Maintenance) compare(ctx context.Context, session string, below uint64)
 	return count, nil
 }
 
-// logRecords yields the records after from that the log stream itself has of a session;
+// logRecords yields the records that the log stream itself has of a session;
 // it does not check for gaps.
-func (l *Maintenance) logRecords(ctx context.Context, session string, from uint64) (iter.Seq2[wire.Stored, error], error) {
+func (l *Maintenance) logRecords(ctx context.Context, session string) (iter.Seq2[wire.Stored, error], error) {
 	stream, subject, err := l.Place(session)
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(wire.Stored, error) bool) {
-		for {
-			messages, err := l.GetBatch(ctx, stream, subject, from+1, link.PageRecords, link.PageBytes)
+		for from := uint64(1); ; {
+			messages, err := l.GetBatch(ctx, stream, subject, from, link.PageRecords)
 			if err != nil {
 				yield(wire.Stored{}, err)
 				return
@@ -69,7 +69,7 @@ func (l *Maintenance) logRecords(ctx context.Context, session string, from uint6
 				if !yield(r, err) || err != nil {
 					return
 				}
-				from = r.Sequence
+				from = r.Sequence + 1
 			}
 		}
 	}, nil

@@ -206,7 +206,7 @@ func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 			}))
 			_, err := dead.Append(t.Context(), "s", 0, large)
 			require.ErrorIs(t, err, errKilled)
-			records, err := l.logRecords(t.Context(), "s", 0)
+			records, err := l.logRecords(t.Context(), "s")
 			require.NoError(t, err)
 			var late []wire.Stored
 			for r, err := range records {

@@ -161,7 +161,7 @@ func (l *Maintenance) OldestSegment(ctx context.Context, session string) (time.T
 // oldestSegment returns when the oldest segment of a partition's subjects was written;
 // zero: there is none.
 func (l *Maintenance) oldestSegment(ctx context.Context, p int, subjects string) (time.Time, error) {
-	messages, err := l.GetBatch(ctx, layout.SegmentStream(p), subjects, 1, 1, link.PageBytes)
+	messages, err := l.GetBatch(ctx, layout.SegmentStream(p), subjects, 1, 1)
 	if err != nil || len(messages) == 0 {
 		return time.Time{}, err
 	}

@@ -28,10 +28,9 @@ import (
 
 // storedBlob is a blob that was stored for an append.
 type storedBlob struct {
-	ref     wire.BlobRef
-	payload []byte
-	prefix  string   // of its parts' subjects: a growth may have moved the session since
-	at      []uint64 // its parts
+	ref    wire.BlobRef
+	prefix string   // of its parts' subjects: a growth may have moved the session since
+	at     []uint64 // its parts
 }
 
 // AppendBlob makes sure that the session has a payload before an append that needs it.
@@ -67,7 +66,7 @@ func (l *Store) AppendBlob(ctx context.Context, a *PendingAppend, payload []byte
 	}
 	prefix := l.BlobPrefix(a.Session)
 	at, err := l.StoreBlob(ctx, a.Session, ref, payload, name, value)
-	a.blobs = append(a.blobs, storedBlob{ref: ref, payload: payload, prefix: prefix, at: at})
+	a.blobs = append(a.blobs, storedBlob{ref: ref, prefix: prefix, at: at})
 	return ref, err
 }
 

@@ -320,7 +320,7 @@ func (l *Store) readPage(ctx context.Context, session string, from, to uint64, n
 	if err != nil {
 		return err
 	}
-	messages, err := l.GetBatch(ctx, stream, subject, from+1, int(min(to-from, link.PageRecords)), link.PageBytes)
+	messages, err := l.GetBatch(ctx, stream, subject, from+1, int(min(to-from, link.PageRecords)))
 	if err != nil {
 		return err
 	}

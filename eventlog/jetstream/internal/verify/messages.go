@@ -22,7 +22,7 @@ func (l *Verifier) allMessages(ctx context.Context, stream, subject string) iter
 	return func(yield func(wire.Message, error) bool) {
 		from, count := uint64(1), link.PageRecords
 		for {
-			messages, err := l.GetBatch(ctx, stream, subject, from, count, link.PageBytes)
+			messages, err := l.GetBatch(ctx, stream, subject, from, count)
 			if ctx.Err() != nil {
 				yield(wire.Message{}, context.Cause(ctx))
 				return
