@@ -50,18 +50,9 @@ func (c *copying) all(nc *nats.Conn, has func(ctx context.Context, root string) 
 	if c.p, err = existing(c.ctx, nc); err != nil || c.p == nil {
 		return err
 	}
-	roots := map[string]bool{}
-	for _, kind := range []string{headKind, snapKind} {
-		found, err := c.p.subjects(c.ctx, subjects+"*."+kind+"*")
-		if err != nil {
-			return err
-		}
-		for subject := range found {
-			token, _, _ := strings.Cut(strings.TrimPrefix(subject, subjects), ".")
-			if root, ok := layout.Untoken(token); ok {
-				roots[root] = true
-			}
-		}
+	roots, err := c.p.rootsOf(c.ctx, subjects+"*."+headKind+"*", subjects+"*."+snapKind+"*")
+	if err != nil {
+		return err
 	}
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
 		is, err := has(c.ctx, root)

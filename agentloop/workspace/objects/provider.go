@@ -264,11 +264,24 @@ func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 	if !p.listed.Load() {
 		filters = append(filters, subjects+"*."+headKind+"*", subjects+"*."+snapKind+"*", subjects+"*."+partKind+"*.0")
 	}
+	roots, err := p.rootsOf(ctx, filters...)
+	if err != nil {
+		return nil, fmt.Errorf("objects: %w", err)
+	}
+	p.listed.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.clean, func(root string, _ uint64) bool { return !roots[root] })
+	return slices.Sorted(maps.Keys(roots)), nil
+}
+
+// rootsOf returns the trees that have messages on some subjects.
+func (p *Provider) rootsOf(ctx context.Context, filters ...string) (map[string]bool, error) {
 	roots := map[string]bool{}
 	for _, filter := range filters {
 		found, err := p.subjects(ctx, filter)
 		if err != nil {
-			return nil, fmt.Errorf("objects: %w", err)
+			return nil, err
 		}
 		for subject := range found {
 			token, _, _ := strings.Cut(strings.TrimPrefix(subject, subjects), ".")
@@ -277,9 +290,5 @@ func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	p.listed.Store(true)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.clean, func(root string, _ uint64) bool { return !roots[root] })
-	return slices.Sorted(maps.Keys(roots)), nil
+	return roots, nil
 }
