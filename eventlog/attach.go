@@ -59,8 +59,8 @@ func HeadFrom(ctx context.Context, session string) (head uint64, known bool) {
 type writerKey struct{}
 
 // WithoutWriter returns a context in which [Log.Follow], or an [Attachment] that is made
-// and followed in it, leaves out the records of one writer, for that writer to learn what
-// others append. A gap is seen as ever. The writer must not be empty.
+// and followed in it, leaves out the records of one writer, so that the writer learns what
+// others append. Gaps are still detected. The writer must not be empty.
 func WithoutWriter(ctx context.Context, writer string) context.Context {
 	return context.WithValue(ctx, writerKey{}, writer)
 }

@@ -134,6 +134,7 @@ func (l *Live) listen(ctx context.Context, session string, live *follower, at st
 		waited = false
 		return nil
 	}
+	live.begin(at.At)
 	for {
 		// Buffered records come first: they may be all that is missing.
 		if len(live.records) == 0 && live.behind.Load() {
@@ -172,8 +173,8 @@ func (l *Live) listen(ctx context.Context, session string, live *follower, at st
 // catchUpLive is CatchUp for a follower of live records.
 func (l *Live) catchUpLive(ctx context.Context, session string, live *follower, cause string, at *store.Cursor, yield func(eventlog.Record, error) bool) error {
 	live.behind.Store(false)
-	if past := live.past(at.At); past != at.At {
-		*at = store.Cursor{At: past, Known: true}
+	if at.Known {
+		at.At = live.past(at.At)
 	}
 	read, err := l.CatchUp(ctx, session, at, func(r eventlog.Record, err error) bool {
 		return live.without != "" && live.without == r.Writer || yield(r, err)

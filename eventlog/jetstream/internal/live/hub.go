@@ -63,7 +63,10 @@ type follower struct {
 	wake    chan struct{} // wakes a waiting follower to check behind
 
 	without string // the writer whose records it does not get, or ""
-	left    span   // the last ones that it did not get; of.mu guards it
+
+	// Guarded by of.mu.
+	seen uint64 // it has the records up to this one, receives them, or is behind; 0: not known
+	left span   // the last records that it did not get
 }
 
 // span is a session's records after one and up to another.
@@ -82,9 +85,8 @@ func newHub(l *store.Store, partition int) *hub {
 
 func (l *Live) hubOf(session string) *hub { return l.hubs[l.PartitionOf(session)] }
 
-// join returns a follower that receives everything from now on. The caller leaves with
-// the returned function.
-// The follower does not get what [eventlog.WithoutWriter] leaves out.
+// join returns a follower that receives everything from now on, but for what
+// [eventlog.WithoutWriter] leaves out. The caller leaves with the returned function.
 func (h *hub) join(ctx context.Context, session string) (*follower, func(), error) {
 	h.mu.Lock()
 	f := h.subscriptions[session]
@@ -189,7 +191,7 @@ func (h *hub) run(f *subscription) {
 				f.allBehind() // not a log's message; followers read the log
 				continue
 			}
-			f.last.Store(r.Sequence)
+			link.Raise(&f.last, r.Sequence)
 			if r.Blob == "" {
 				r.Entry = r.DecodeOnce() // once for all followers
 			}
@@ -249,8 +251,13 @@ func (f *subscription) handOut(r wire.Stored, previous uint64) {
 	defer f.mu.Unlock()
 	var all *liveRecord // for those that want every record
 	for to := range f.followers {
+		missed := to.seen > 0 && previous > to.seen
+		to.seen = max(to.seen, r.Sequence)
 		if to.without != "" && to.without == r.Writer {
 			to.leaveOut(r.Sequence, previous)
+			if missed { // it sees the gap in what it receives, and may receive nothing for long
+				to.fallBehind()
+			}
 			continue
 		}
 		if r.Blob != "" {
@@ -261,7 +268,7 @@ func (f *subscription) handOut(r wire.Stored, previous uint64) {
 			all = &liveRecord{Record: r.Record, since: previous, previous: previous}
 		}
 		live := all
-		if to.left.last == previous && previous > 0 {
+		if to.left.after > 0 && to.left.last == previous {
 			live = &liveRecord{Record: r.Record, since: to.left.after, previous: previous}
 		}
 		select {
@@ -281,6 +288,16 @@ func (r *follower) leaveOut(sequence, previous uint64) {
 		r.left.after = previous
 	}
 	r.left.last = sequence
+}
+
+// begin notes that the follower has read up to at, and listens from now on.
+func (r *follower) begin(at uint64) {
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	r.seen = max(r.seen, at)
+	if r.left.after > at { // what is before may be lost
+		r.fallBehind()
+	}
 }
 
 // past returns the sequence up to which a follower that has read up to at has everything.

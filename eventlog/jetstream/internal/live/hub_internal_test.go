@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/link"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/maintenance"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/storetest"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/integration/testkit"
 )
 
@@ -64,6 +65,7 @@ func TestWhatAFollowerLeavesOutIsNotReadFromTheLog(t *testing.T) {
 	live, leave, err := l.live.join(eventlog.WithoutWriter(t.Context(), "me"), "s")
 	require.NoError(t, err)
 	defer leave()
+	live.begin(head)
 	for range 2 {
 		at := head
 		for range readerBuffer + 1 {
@@ -80,11 +82,33 @@ func TestWhatAFollowerLeavesOutIsNotReadFromTheLog(t *testing.T) {
 	}
 }
 
+// TestALostRecordIsFoundBehindOnesThatAreLeftOut: the live message of another writer's
+// record is lost, and only the writer that the follower leaves out appends after it.
+func TestALostRecordIsFoundBehindOnesThatAreLeftOut(t *testing.T) {
+	t.Parallel()
+	l := openUnchecked(t, link.Options{})
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 2))
+	mine := storetest.TextEntries("mine", 1)
+	mine[0].Writer = "me"
+	heard := deafened(t, l, head-1, "me")
+	for range 3 {
+		lost := storetest.Appended(t, l, "s", head, storetest.TextEntries("theirs", 1))
+		head = storetest.Appended(t, l, "s", lost, mine)
+		r := wire.Stored{Record: eventlog.Record{Sequence: head, Entry: mine[0]}}
+		l.live.hubOf("s").subscriptions["s"].handOut(r, lost)
+		require.Equal(t, lost, (<-heard).Sequence)
+	}
+	require.Empty(t, heard)
+}
+
 // deafened follows the session "s", and makes this node receive none of its live
 // messages.
-func deafened(t *testing.T, l *followed, from uint64) (heard <-chan eventlog.Record) {
+func deafened(t *testing.T, l *followed, from uint64, without ...string) (heard <-chan eventlog.Record) {
 	records := make(chan eventlog.Record, 10)
 	ctx, cancel := context.WithCancel(t.Context())
+	for _, writer := range without {
+		ctx = eventlog.WithoutWriter(ctx, writer)
+	}
 	t.Cleanup(cancel)
 	go func() {
 		for r, err := range l.Follow(ctx, "s", from) {
