@@ -50,13 +50,17 @@ type encoder interface {
 
 // replyWith answers with the stream of the session's current assistant message.
 func (s *Routes) replyWith(w http.ResponseWriter, r *web.Request, session string, c portion) error {
-	err := stream.Attached(r, s.log, session, func(ctx context.Context, live *stream.Session) error {
+	return r.Streaming(session, func(ctx context.Context) error {
+		live, err := stream.Attach(ctx, s.log, session)
+		if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
+			return r.Nothing(w)
+		}
+		if err != nil {
+			return err
+		}
+		defer live.Leave()
 		return s.streamReply(ctx, w, r, session, live, c)
 	})
-	if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
-		return r.Nothing(w)
-	}
-	return err
 }
 
 func (s *Routes) streamReply(ctx context.Context, w http.ResponseWriter, r *web.Request, session string, live *stream.Session, c portion) error {

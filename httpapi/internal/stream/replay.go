@@ -46,8 +46,7 @@ func (s *Routes) Replay(w http.ResponseWriter, r *web.Request) error {
 		p := &pace{Routes: s, session: r.Session, speed: speed, most: most}
 		out := r.NewEventWriter(w)
 		out.Closes, out.Paced = true, true
-		history := &Session{eventlog.Attachment{Head: t.Head}, s.log, r.Session}
-		return history.Answer(ctx, out, from, false, func(records Records) Events {
+		return answer(ctx, out, r.Session, upTo(ctx, s.log, r.Session, from, t.Head), none, func(records Records) Events {
 			return p.events(ctx, records, startOf(r.Session, t, replayEnding))
 		})
 	})

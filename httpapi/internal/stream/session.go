@@ -61,10 +61,15 @@ func (s *Session) State(ctx context.Context, states *snapshot.Store) (*projector
 
 // History yields the records up to Head after a sequence.
 func (s *Session) History(ctx context.Context, after uint64) Records {
-	if after >= s.Head { // to the log, a bound of 0 would mean its head
-		return func(func(eventlog.Record, error) bool) {}
+	return upTo(s.Past(ctx), s.log, s.session, after, s.Head)
+}
+
+// upTo yields a session's records after a sequence and up to another.
+func upTo(ctx context.Context, log eventlog.Log, session string, after, last uint64) Records {
+	if after >= last { // to the log, a bound of 0 would mean its head
+		return none
 	}
-	return s.log.Read(s.Past(ctx), s.session, after, s.Head)
+	return log.Read(ctx, session, after, last)
 }
 
 // Follow yields the records after Head as they come. It is called at most once.
@@ -87,7 +92,16 @@ func (s *Session) Since(ctx context.Context, after uint64) Records {
 // follows, live ones. It reads the first record before it answers: only then does a read
 // fail whose records retention has removed, and the error is Answer's.
 func (s *Session) Answer(ctx context.Context, out *web.EventWriter, after uint64, follows bool, events func(Records) Events) error {
-	next, stop := iter.Pull2(s.History(ctx, after))
+	live := Records(none)
+	if follows {
+		live = s.Follow(ctx)
+	}
+	return answer(ctx, out, s.session, s.History(ctx, after), live, events)
+}
+
+// answer is Session.Answer with the events of history, then of live records.
+func answer(ctx context.Context, out *web.EventWriter, session string, history, live Records, events func(Records) Events) error {
+	next, stop := iter.Pull2(history)
 	defer stop()
 	r, err, ok := next()
 	if err != nil {
@@ -98,12 +112,12 @@ func (s *Session) Answer(ctx context.Context, out *web.EventWriter, after uint64
 			r, err, ok = next()
 		}
 	}
-	if follows {
-		records = concat(records, s.Follow(ctx))
-	}
-	out.Send(ctx, s.session, events(records))
+	out.Send(ctx, session, events(concat(records, live)))
 	return nil
 }
+
+// none yields no records.
+func none(func(eventlog.Record, error) bool) {}
 
 // concat yields the records of a, then those of b.
 func concat(a, b Records) Records {

@@ -197,8 +197,8 @@ func (o *EventWriter) farewell(out *outbox) {
 	o.last(out, fmt.Sprintf(": the server is closing\nretry: %d\n\n", retry))
 }
 
-// last sends a text and the event Break, after the events that wait to be written: Break may
-// name the last of them.
+// last sends a text, and the event Break if there is one, after the events that wait to be
+// written: Break may name the last of them.
 func (o *EventWriter) last(out *outbox, text string) {
 	b := []byte(text)
 	if o.Break != nil {

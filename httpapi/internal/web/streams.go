@@ -28,9 +28,6 @@ func (g *Gate) UntilClosed(parent context.Context) (context.Context, context.Can
 // credentials expire. If the context ends before the stream begins, its cause is the error.
 // The error is a *quota.Exceeded if the caller has too many streams open.
 func (r *Request) Streaming(session string, f func(ctx context.Context) error) error {
-	if err := r.OpenStream(); err != nil {
-		return err
-	}
 	valid := r.Context()
 	if expires := auth.CallerOf(valid).Expires; !expires.IsZero() {
 		var expire context.CancelFunc
@@ -40,6 +37,9 @@ func (r *Request) Streaming(session string, f func(ctx context.Context) error) e
 	ctx, cancel := r.WhileAllowed(valid, session)
 	defer cancel()
 	err := context.Cause(ctx)
+	if err == nil {
+		err = r.OpenStream()
+	}
 	if err == nil {
 		err = f(ctx)
 	}

@@ -36,7 +36,7 @@ type Node struct {
 	// asked counts the requests that are being appended, by session.
 	asked    map[string]int
 	drains   chan struct{} // closed when the node drains
-	left     chan struct{} // closed, and made anew, when a run has left
+	left     chan struct{} // closed and replaced when a run has left
 	suspects chan struct{} // places for suspected trees; see awaitProbation
 	taking   chan struct{} // places for trees from the list that are being folded
 }
