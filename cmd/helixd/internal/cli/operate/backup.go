@@ -111,17 +111,17 @@ func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("nats: %w", err)
 	}
 	defer nc.Close()
-	return take(ctx, nc, out, int64(c.Rate))
-}
-
-// take writes a backup of a deployment, with the log's saved folds if there are any. It stores
-// nothing.
-func take(ctx context.Context, nc *nats.Conn, out io.Writer, rate int64) error {
 	log, err := jetstream.Open(ctx, nc, &jetstream.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer log.Close()
+	return take(ctx, nc, log, out, int64(c.Rate))
+}
+
+// take writes a backup of a deployment, with the log's saved folds if there are any. It stores
+// nothing.
+func take(ctx context.Context, nc *nats.Conn, log *jetstream.Log, out io.Writer, rate int64) error {
 	o := snapshot.StoreOptions{ReadOnly: true}
 	folds, err := foldsjs.OpenExisting(ctx, nc, log)
 	switch {

@@ -26,6 +26,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/integrity"
+	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/jetstream/restore"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -195,7 +196,12 @@ func (g *growing) run() error {
 	case was != nil: // this command, for another cluster, had the folder until now
 		return g.elsewhere(was)
 	}
-	done, err := g.copy(ctx, from)
+	log, err := jetstream.Open(ctx, from, &jetstream.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	done, err := g.copy(ctx, from, log)
 	if err != nil {
 		return fmt.Errorf("not moved: the single node may start again, and the same command begins again: %w", err)
 	}
@@ -268,7 +274,7 @@ func (g *growing) takeSource() (nc *nats.Conn, stop func(), err error) {
 }
 
 // copy copies everything into the cluster and compares the copy.
-func (g *growing) copy(ctx context.Context, from *nats.Conn) (done grownTo, err error) {
+func (g *growing) copy(ctx context.Context, from *nats.Conn, log *jetstream.Log) (done grownTo, err error) {
 	g.p.Log.Info("copying: no node serves until this ends")
 	began := time.Now()
 	sums := &summing{of: map[string]sum{}}
@@ -279,7 +285,7 @@ func (g *growing) copy(ctx context.Context, from *nats.Conn) (done grownTo, err 
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)
-		in.CloseWithError(take(ctx, from, in, 0))
+		in.CloseWithError(take(ctx, from, log, in, 0))
 	}()
 	shown := terminal.NewProgress(g.p.Stderr, "copy", 0, terminal.Bytes)
 	done = grownTo{From: g.From, Cluster: g.cluster}
