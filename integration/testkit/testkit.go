@@ -126,6 +126,6 @@ func With(t testing.TB, variable, target string) {
 func Cluster(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("a cluster takes its time")
+		t.Skip("a short run starts no clusters")
 	}
 }

@@ -10,15 +10,14 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/integration/deployment"
+	"github.com/helixd/helixd/integration/testkit"
 )
 
 // Cluster returns the options of n servers that form a cluster when they are started. It
 // leaves the test out of a short run.
 func Cluster(t testing.TB, n int) (nodes []embed.Options) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a cluster takes its time")
-	}
+	testkit.Cluster(t)
 	addresses, err := deployment.FreeAddresses(n)
 	require.NoError(t, err)
 	var routes []string
