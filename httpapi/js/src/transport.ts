@@ -195,7 +195,7 @@ export class HelixChatTransport<M = any, C = any> {
           const item = waiting ?? await read();
           waiting = undefined;
           if (item.done || item.value.data === '[DONE]') {
-            if (!item.done) place.base = place.at;
+            place.base = place.at; // also if the connection broke after the last part, and the server has nothing more
             finished();
             return controller.close();
           }

@@ -62,3 +62,25 @@ test('a page that reads its answer again gets it from the beginning, although a 
   assert.deepEqual(positions, [null, '0', '0']);
   assert.equal((await late).name, 'AbortError');
 });
+
+test('a chat whose connection breaks between the last part and the end lacks nothing', limits, async (t) => {
+  const positions = [];
+  const answers = [
+    () => new Response(event({ type: 'start' }, 3) + event({ type: 'finish' }, 7), { headers: stream }),
+    () => new Response(null, { status: 204 }),
+    () => new Response(null, { status: 204 }),
+  ];
+  const transport = new HelixChatTransport({
+    url: 'http://helixd', minDelay: 1,
+    fetch: async (_, { headers }) => {
+      positions.push(headers.get('last-event-id'));
+      return answers.shift()();
+    },
+  });
+  t.after(transport.close);
+  const parts = [];
+  for await (const { type } of await transport.sendMessages({ ...ask, abortSignal: undefined })) parts.push(type);
+  assert.deepEqual(parts, ['start', 'finish']);
+  assert.equal(await transport.reconnectToStream({ chatId: 's' }), null);
+  assert.deepEqual(positions, [null, '7', '7']);
+});
