@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -136,4 +137,63 @@ func TestARemoteAgentIsToldToAbortOnce(t *testing.T) {
 			require.EqualValues(t, 1, transport.told.Load())
 		})
 	}
+}
+
+// meetings has something happen between the requests of a transport.
+type meetings struct {
+	remote.Transport
+	status func(remote.Status) remote.Status // nil: as it is
+	resume func()                            // before the request; nil: nothing
+}
+
+func (m *meetings) Status(ctx context.Context, session string) (remote.Status, error) {
+	s, err := m.Transport.Status(ctx, session)
+	if err == nil && m.status != nil {
+		s = m.status(s)
+	}
+	return s, err
+}
+
+func (m *meetings) Resume(ctx context.Context, req remote.ResumeRequest) (remote.Started, error) {
+	if m.resume != nil {
+		m.resume()
+	}
+	return m.Transport.Resume(ctx, req)
+}
+
+// A remote run that nobody seemed to drive, and that ends before it is resumed, has its result.
+func TestARemoteAgentThatEndsBeforeItIsResumed(t *testing.T) {
+	m := newGated(answering(longAnswer))
+	there := newServer(t, m)
+	first := newRig(t, there.caller(time.Minute))
+	first.start("s", "caller", "go")
+	first.followed(m)
+	first.loop.Stop()
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		there.ended(remoteID)
+	}()
+	second := newRigOn(t, first.log, via(there.caller(time.Minute), func(tr remote.Transport) remote.Transport {
+		return &meetings{
+			Transport: tr,
+			status: func(s remote.Status) remote.Status { // another node of the server is about to take the run over
+				s.IsExecuting = false
+				return s
+			},
+			resume: func() {
+				close(m.goOn)
+				<-ended
+			},
+		}
+	}))
+	_, err := second.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
+	require.NoError(t, err)
+	state := second.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Empty(t, state.Messages[2].Error)
+	require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
+	require.Equal(t, longAnswer, second.said("s", remoteID))
+	pairsOf(t, second.log, "s")
 }

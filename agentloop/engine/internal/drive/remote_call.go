@@ -147,6 +147,10 @@ func (r *remoteCall) begin(ctx context.Context) error {
 			return err
 		case status.Status == remote.StatusInterrupted, status.Status == remote.StatusRunning && !status.IsExecuting:
 			s, err := r.Transport.Resume(ctx, remote.ResumeRequest{SessionID: r.id})
+			if remote.IsAlreadyCompleted(err) { // it has ended since, or the answer to a first try was lost
+				r.run = status.RunID
+				return nil
+			}
 			r.run = s.RunID
 			return err
 		default:
