@@ -2,8 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
@@ -142,8 +146,8 @@ func TestARemoteAgentIsToldToAbortOnce(t *testing.T) {
 // meetings has something happen between the requests of a transport.
 type meetings struct {
 	remote.Transport
-	status func(remote.Status) remote.Status // nil: as it is
-	resume func()                            // before the request; nil: nothing
+	status         func(remote.Status) remote.Status // nil: as it is
+	resume, stream func()                            // before the request; nil: nothing
 }
 
 func (m *meetings) Status(ctx context.Context, session string) (remote.Status, error) {
@@ -159,6 +163,13 @@ func (m *meetings) Resume(ctx context.Context, req remote.ResumeRequest) (remote
 		m.resume()
 	}
 	return m.Transport.Resume(ctx, req)
+}
+
+func (m *meetings) Stream(ctx context.Context, session string, from uint64) iter.Seq2[remote.Event, error] {
+	if m.stream != nil {
+		m.stream()
+	}
+	return m.Transport.Stream(ctx, session, from)
 }
 
 // A remote run that nobody seemed to drive, and that ends before it is resumed, has its result.
@@ -196,4 +207,36 @@ func TestARemoteAgentThatEndsBeforeItIsResumed(t *testing.T) {
 	require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
 	require.Equal(t, longAnswer, second.said("s", remoteID))
 	pairsOf(t, second.log, "s")
+}
+
+// A caller that continues before its remote agent has stopped has that continue, too.
+func TestARemoteAgentThatIsStillStoppingIsResumedWithItsCaller(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	works, done := make(chan struct{}), make(chan struct{})
+	there := newServer(t, script(call("dig", `{}`), scripted.Turn{ToolCalls: []scripted.Call{
+		{ID: "f", Name: "__finish__", Arguments: json.RawMessage(`{"answer":"42"}`)},
+	}}), agentloop.Tool{Name: "dig", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
+		close(works)
+		<-done // an interrupt lets a tool finish
+		return "a hole", nil
+	}})
+	transport := &meetings{}
+	here := newRig(t, via(there.caller(time.Minute), func(tr remote.Transport) remote.Transport {
+		transport.Transport = tr
+		return transport
+	}))
+	here.start("s", "caller", "go")
+	<-works
+	require.NoError(t, here.loop.Interrupt(t.Context(), "s", "lunch"))
+	require.NoError(t, here.loop.AwaitStop(t.Context(), "s"))
+	there.until(remoteID, func(r eventlog.Record) bool { return r.Type == "interrupt_requested" })
+
+	transport.stream = sync.OnceFunc(func() { close(done) })
+	_, err := here.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
+	require.NoError(t, err)
+	state := here.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Empty(t, state.Messages[2].Error)
+	require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
+	pairsOf(t, here.log, "s")
 }

@@ -23,8 +23,11 @@ var (
 	ErrTooLarge = errors.New("remote: the answer is too large")
 )
 
-// codeAlreadyCompleted is that of [IsAlreadyCompleted].
-const codeAlreadyCompleted = "ALREADY_COMPLETED"
+// Codes of refusals.
+const (
+	codeAlreadyCompleted = "ALREADY_COMPLETED"
+	codeAlreadyRunning   = "ALREADY_RUNNING"
+)
 
 // Error is an error answer of the server.
 type Error struct {
@@ -57,6 +60,13 @@ func IsNotFound(err error) bool {
 func IsAlreadyCompleted(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Code == codeAlreadyCompleted
+}
+
+// IsAlreadyRunning reports whether the session's run continues. helixd answers a resume
+// without a message with that run; other servers may refuse it.
+func IsAlreadyRunning(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == codeAlreadyRunning
 }
 
 // Retryable reports whether the same request may succeed later: the server

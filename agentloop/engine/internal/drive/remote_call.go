@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/remoteids"
+	"github.com/helixd/helixd/agentloop/engine/internal/runs"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
@@ -145,9 +146,9 @@ func (r *remoteCall) begin(ctx context.Context) error {
 		case remote.IsNotFound(err): // it has never got there
 		case err != nil:
 			return err
-		case status.Status == remote.StatusInterrupted, status.Status == remote.StatusRunning && !status.IsExecuting:
+		case status.Status == remote.StatusInterrupted, status.Status == remote.StatusRunning && (!status.IsExecuting || r.interrupted()):
 			s, err := r.Transport.Resume(ctx, remote.ResumeRequest{SessionID: r.id})
-			if remote.IsAlreadyCompleted(err) { // it has ended since, or the answer to a first try was lost
+			if remote.IsAlreadyCompleted(err) || remote.IsAlreadyRunning(err) { // meanwhile, or since the answer to a first try was lost
 				r.run = status.RunID
 				return nil
 			}
@@ -164,6 +165,13 @@ func (r *remoteCall) begin(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// interrupted reports whether the caller's run before this one was interrupted. Its remote
+// agent was, too, and may still be about to stop: only a resume voids that.
+func (r *remoteCall) interrupted() (interrupted bool) {
+	r.look(func(s *projector.Session) { interrupted = runs.SuspendedFor(s) == agentloop.ReasonInterrupted })
+	return interrupted
 }
 
 // settle records how the remote session has ended.
