@@ -43,17 +43,18 @@ type knownHead struct {
 
 type knownHeadKey struct{}
 
-// WithHead returns a context for reads of a session up to a head that the log has
-// just returned: within it [Log].Read need not ask the leader for the head again, and a
-// read up to the head ends there.
+// WithHead returns a context for a session whose head the log has just returned. Within it
+// [Log].Read need not ask the leader for the head again, and a read up to the head ends
+// there. [Log].Erase erases only the session that has this record: one that was created
+// under the same id since is ErrSessionNotFound. A head of 0 takes back what a context says.
 func WithHead(ctx context.Context, session string, head uint64) context.Context {
 	return context.WithValue(ctx, knownHeadKey{}, knownHead{session, head})
 }
 
 // HeadFrom returns the head that [WithHead] has put into ctx for the session.
 func HeadFrom(ctx context.Context, session string) (head uint64, known bool) {
-	k, ok := ctx.Value(knownHeadKey{}).(knownHead)
-	return k.head, ok && k.session == session
+	k, _ := ctx.Value(knownHeadKey{}).(knownHead)
+	return k.head, k.head > 0 && k.session == session
 }
 
 type writerKey struct{}

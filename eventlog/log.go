@@ -49,8 +49,8 @@ type Log interface {
 
 	// Erase removes every byte of a session, for good. As soon as it has
 	// begun, the session is not found and its writers can't write. It can be
-	// called again until nothing is pending. Errors: ErrSessionNotFound,
-	// ErrRefused, ErrDamaged if the server can't read the session: it is
+	// called again until nothing is pending. [WithHead] leaves a later session of the id
+	// alone. Errors: ErrSessionNotFound, ErrRefused, ErrDamaged if the server can't read the session: it is
 	// erased when it can be read again.
 	Erase(ctx context.Context, session string) (Erasure, error)
 

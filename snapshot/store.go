@@ -366,7 +366,7 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 // erasedSince reports whether a session was erased after r was read. It may have been
 // created again.
 func (s *Store) erasedSince(ctx context.Context, session string, r eventlog.Record) bool {
-	ctx = eventlog.WithHead(ctx, session, 0) // 0: read the head from the log
+	ctx = eventlog.WithHead(ctx, session, 0)
 	for now, err := range s.log.Read(ctx, session, r.Sequence-1, r.Sequence) {
 		if err != nil {
 			return errors.Is(err, eventlog.ErrSessionNotFound)

@@ -41,7 +41,9 @@ func (s *Streams) Expire(ctx context.Context, id string) error {
 // remove erases a stream for which may returns true; others are ErrNotFound. It marks it as deleted first: from then
 // on no fork of it begins, so that what it has is known.
 func (s *Streams) remove(ctx context.Context, id string, may func(*projector.Tree) bool) error {
+	var head uint64
 	d, err := s.update(ctx, id, func(t *projector.Tree) ([]eventlog.Entry, *quota.Want, error) {
+		head = t.Head
 		switch d := t.Durable; {
 		case t.Head == 0:
 			return nil, nil, ErrNotFound
@@ -61,7 +63,8 @@ func (s *Streams) remove(ctx context.Context, id string, may func(*projector.Tre
 	if forked, err := s.forked(ctx, id, &d); forked || err != nil {
 		return err
 	}
-	if _, err := s.states.Erase(ctx, id); err != nil {
+	// Another node may erase the stream first, and a client may then create one with its name.
+	if _, err := s.states.Erase(eventlog.WithHead(ctx, id, head), id); err != nil {
 		if errors.Is(err, eventlog.ErrSessionNotFound) {
 			return ErrNotFound
 		}

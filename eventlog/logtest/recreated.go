@@ -34,8 +34,14 @@ func recreation(t *testing.T, log eventlog.Log) {
 	var invalid *eventlog.ValidationError
 	require.ErrorAs(t, err, &invalid)
 
+	_, err = log.Erase(eventlog.WithHead(ctx, "s", old), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "it is erased, and another session has its id")
+	require.Equal(t, []string{"new", "life"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
+
 	again := &crowded{Log: log, quicker: []func(){func() {
-		_, err := log.Erase(ctx, "s")
+		head, err := log.Head(ctx, "s")
+		require.NoError(t, err)
+		_, err = log.Erase(eventlog.WithHead(ctx, "s", head), "s")
 		require.NoError(t, err)
 		append1(t, log, "s", 0, "newer")
 	}}}

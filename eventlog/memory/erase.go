@@ -2,12 +2,13 @@ package memory
 
 import (
 	"context"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 )
 
 // Erase implements eventlog.Log.
-func (l *Log) Erase(_ context.Context, session string) (eventlog.Erasure, error) {
+func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	if err := eventlog.ValidateSessionID(session); err != nil {
 		return eventlog.Erasure{}, err
 	}
@@ -17,6 +18,9 @@ func (l *Log) Erase(_ context.Context, session string) (eventlog.Erasure, error)
 		return eventlog.Erasure{}, eventlog.ErrClosed
 	}
 	records, ok := l.sessions[session]
+	if only, known := eventlog.HeadFrom(ctx, session); known {
+		ok = slices.ContainsFunc(records, func(r eventlog.Record) bool { return r.Sequence == only })
+	}
 	if !ok {
 		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
 	}

@@ -94,11 +94,16 @@ func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasu
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
-	tombstone, err := l.wantTombstone(ctx, session)
+	only, _ := eventlog.HeadFrom(ctx, session)
+	ctx = eventlog.WithHead(ctx, session, 0) // the head changes from here on
+	tombstone, err := l.wantTombstone(ctx, session, only)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		tombstone, err = l.TombstoneOf(ctx, session) // it may have got one since the first check
 	}
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		if only > 0 { // the id may be another session's by now
+			return eventlog.Erasure{}, err
+		}
 		return l.erased(ctx, session)
 	}
 	if errors.Is(err, wire.ErrDamaged) {
@@ -132,13 +137,24 @@ func (l *Maintenance) eraseUnreadable(ctx context.Context, session string) (even
 }
 
 // wantTombstone marks the session before it appends its tombstone, so that the erasure continues if this process ends.
-func (l *Maintenance) wantTombstone(ctx context.Context, session string) (uint64, error) {
+// If only is not 0, the session must have this record.
+func (l *Maintenance) wantTombstone(ctx context.Context, session string, only uint64) (uint64, error) {
 	if at, err := l.TombstoneOf(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return at, err
 	}
 	head, err := l.Head(ctx, session)
 	if err != nil {
 		return 0, err
+	}
+	// In this order: if the record is there, the head is of its session.
+	if only > 0 {
+		lives, err := l.Lives(ctx, session, only)
+		if err != nil {
+			return 0, err
+		}
+		if !lives {
+			return 0, eventlog.ErrSessionNotFound
+		}
 	}
 	if err := l.Want(ctx, session, head); err != nil {
 		return 0, err

@@ -171,7 +171,7 @@ func TestNoAppendFollowsATombstone(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, link.Options{})
 	storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3))
-	tombstone, err := l.wantTombstone(t.Context(), "s")
+	tombstone, err := l.wantTombstone(t.Context(), "s", 0)
 	require.NoError(t, err)
 	for name, node := range map[string]*Maintenance{"its eraser": l, "another node": secondNode(t, l)} {
 		for _, expected := range []uint64{0, tombstone} {

@@ -64,7 +64,7 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 
 	// So is a segment that arrived after all had reported for the rest.
 	storetest.Appended(t, l, "late", 0, storetest.TextEntries("x", 3))
-	tombstone, err := l.wantTombstone(t.Context(), "late")
+	tombstone, err := l.wantTombstone(t.Context(), "late", 0)
 	require.NoError(t, err)
 	mark, err := l.beginAt(t.Context(), "late", tombstone)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -135,6 +136,40 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	require.Equal(t, last, s.Last())
 }
 
+// TestAnErasureOfOneSessionLeavesTheNext: another node erases the session first, and creates it
+// again, before any request of an erasure that is of that session only.
+func TestAnErasureOfOneSessionLeavesTheNext(t *testing.T) {
+	t.Parallel()
+	a := openLog(t, link.Options{})
+	steps, overtake := 0, func(int) {}
+	b := openHooked(t, a.Conn, func(ctx context.Context, _ string, do func(context.Context) error) error {
+		steps++
+		overtake(steps)
+		return do(ctx)
+	})
+	for at := 1; ; at++ {
+		session, recreated := fmt.Sprint("s", at), storetest.TextEntries("new", 10)
+		old := storetest.Appended(t, a, session, 0, storetest.TextEntries("old", 10))
+		steps, overtake = 0, func(step int) {
+			if step == at {
+				if _, err := a.Erase(t.Context(), session); err != nil {
+					require.ErrorIs(t, err, eventlog.ErrSessionNotFound) // it has gone already
+				}
+				storetest.Appended(t, a, session, 0, recreated)
+			}
+		}
+		_, err := b.Erase(eventlog.WithHead(t.Context(), session, old), session)
+		if steps < at { // it was alone
+			require.NoError(t, err)
+			_, err = a.Head(t.Context(), session)
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			require.Greater(t, at, 5)
+			return
+		}
+		storetest.RequireRecords(t, a, session, recreated)
+	}
+}
+
 // TestAnEraserThatLookedTooEarlyKeepsTheMark: it did not find the session, whose first
 // record was late. Another node found and marked it, and died before the tombstone or after
 // it.
@@ -211,7 +246,7 @@ func TestInterruptedErasuresAreFinished(t *testing.T) {
 		storetest.Appended(t, l, id, 0, entries)
 	}
 	require.NoError(t, l.Want(t.Context(), "wanted", 1))
-	_, err := l.wantTombstone(t.Context(), "tombstone")
+	_, err := l.wantTombstone(t.Context(), "tombstone", 0)
 	require.NoError(t, err)
 	tombstoneOnly(t, l, "tombstone without a mark")
 	head, err := l.Head(t.Context(), "wanted")

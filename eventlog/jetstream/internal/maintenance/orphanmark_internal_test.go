@@ -69,7 +69,7 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 			require.NoError(t, err)
 		},
 		"tombstone": func(t *testing.T, l *Maintenance) {
-			tombstone, err := l.wantTombstone(t.Context(), "s")
+			tombstone, err := l.wantTombstone(t.Context(), "s", 0)
 			require.NoError(t, err)
 			_, err = l.beginAt(t.Context(), "s", tombstone)
 			require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 					require.NoError(t, err)
 				}
 				if c.tombstoned {
-					_, err := l.wantTombstone(t.Context(), "s")
+					_, err := l.wantTombstone(t.Context(), "s", 0)
 					require.NoError(t, err)
 				}
 			}, func(l *Maintenance) {
@@ -282,13 +282,13 @@ func TestAPowerLossThatUndoesAnErasure(t *testing.T) {
 	t.Parallel()
 	for name, erase := range map[string]func(*testing.T, *Maintenance){
 		"tombstone": func(t *testing.T, l *Maintenance) {
-			tombstone, err := l.wantTombstone(t.Context(), "s")
+			tombstone, err := l.wantTombstone(t.Context(), "s", 0)
 			require.NoError(t, err)
 			_, err = l.beginAt(t.Context(), "s", tombstone)
 			require.NoError(t, err)
 		},
 		"removed": func(t *testing.T, l *Maintenance) {
-			tombstone, err := l.wantTombstone(t.Context(), "s")
+			tombstone, err := l.wantTombstone(t.Context(), "s", 0)
 			require.NoError(t, err)
 			e, err := l.beginAt(t.Context(), "s", tombstone)
 			require.NoError(t, err)

@@ -213,7 +213,7 @@ func TestARemovedSessionIsOverwrittenLater(t *testing.T) {
 	s := serve(t, dir, link.Options{})
 	storetest.Appended(t, s.Maintenance, "s", 0, storetest.TextEntries(secretText, 300))
 	storetest.Appended(t, s.Maintenance, "other", 0, storetest.TextEntries("kept", 300))
-	tombstone, err := s.wantTombstone(t.Context(), "s")
+	tombstone, err := s.wantTombstone(t.Context(), "s", 0)
 	require.NoError(t, err)
 	e, err := s.beginAt(t.Context(), "s", tombstone)
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func TestATombstoneThatArrivesAfterItsErasureErasesNothing(t *testing.T) {
 		}
 		return do(ctx)
 	})
-	_, err = slow.wantTombstone(t.Context(), "s")
+	_, err = slow.wantTombstone(t.Context(), "s", 0)
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	require.NotZero(t, published)
 	requireNothing(t, l, "s")
