@@ -240,3 +240,18 @@ func TestARemoteAgentThatIsStillStoppingIsResumedWithItsCaller(t *testing.T) {
 	require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
 	pairsOf(t, here.log, "s")
 }
+
+// A panic of a transport is its call's failure, as that of a tool is, also while it streams.
+func TestATransportThatPanicsFailsTheCallOnly(t *testing.T) {
+	there := newServer(t, answering("hi"))
+	here := newRig(t, via(there.caller(time.Minute), func(tr remote.Transport) remote.Transport {
+		return &meetings{Transport: tr, stream: func() { panic("a mistake") }}
+	}))
+	here.start("s", "caller", "go")
+	state := here.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Equal(t, agentloop.CodeToolFailed, state.Messages[2].ErrorCode)
+	require.NotContains(t, state.Messages[2].Error, "a mistake")
+	requireDispatchFailed(t, here)
+	pairsOf(t, here.log, "s")
+}

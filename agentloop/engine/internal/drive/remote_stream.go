@@ -3,7 +3,9 @@ package drive
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -15,6 +17,8 @@ import (
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/projector"
 )
+
+var errTransportPanicked = errors.New("the transport failed unexpectedly")
 
 // follow takes over the remote stream up to its end.
 func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
@@ -33,6 +37,12 @@ func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
 	events, failed := make(chan remote.Event, maxTakenOver), make(chan error, 1)
 	go func() {
 		defer close(events)
+		defer func() {
+			if p := recover(); p != nil {
+				r.logger().Error("the transport of a remote agent panicked", eventlog.LogCall, r.c.ID, "panic", p, "stack", string(debug.Stack()))
+				failed <- errTransportPanicked
+			}
+		}()
 		for ev, err := range remote.Follow(ctx, r.Transport, r.id, from, remote.FollowOptions{
 			Retries: r.StreamRetries, RetryBase: r.StreamRetryBase,
 		}) {
