@@ -113,7 +113,7 @@ func (s *Streams) forkPoint(ctx context.Context, source *durable.Stream, f Fork)
 }
 
 // unannounce tells the source of a fork that the fork is gone. A failure is made up for
-// later: see alive.
+// later: see forked.
 func (s *Streams) unannounce(ctx context.Context, from *fact.DurableSource) {
 	_, _ = s.update(ctx, from.Stream, func(t *projector.Tree) ([]eventlog.Entry, *quota.Want, error) {
 		if t.Durable == nil {
