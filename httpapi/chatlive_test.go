@@ -291,6 +291,41 @@ func TestAClientOfACrashedRunResyncs(t *testing.T) {
 	require.Equal(t, uitest.Normal(fresh.Parts), uitest.Normal(snap.Messages[1].Parts))
 }
 
+// TestAPageLoadedAfterAResumeHasNothingToLoadAgain: a resumed run truncates text that was
+// streamed before. Only clients that have some of it are notified.
+func TestAPageLoadedAfterAResumeHasNothingToLoadAgain(t *testing.T) {
+	t.Parallel()
+	m := slow{[]string{"One ", "two ", "three"}, make(chan struct{})}
+	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}})
+	first := a.open("POST", "/chat", says("s", "slow", "go"))
+	var saw uitest.Client
+	m.next <- struct{}{}
+	at := first.take(&saw, "One")
+	require.Equal(t, 200, a.post("/chat/s/interrupt", `{}`).status)
+	first.take(&saw, "[DONE]")
+	require.Equal(t, 200, a.post("/resume", `{"sessionId":"s"}`).status)
+	m.next <- struct{}{} // the model is asked after the truncation
+
+	var snap struct {
+		StreamSequence uint64
+		Status         string
+	}
+	a.get("/chat/s/snapshot").decode(t, &snap)
+	require.Equal(t, "active", snap.Status)
+	var loaded, behind uitest.Client
+	page := a.open("GET", "/chat/s/stream", "", "Last-Event-ID", fmt.Sprint(snap.StreamSequence))
+	page.take(&loaded, `"One "`)
+	for _, p := range loaded.Transient {
+		require.NotEqual(t, "data-stream-resync", p["type"], "the page would load, and read the same again")
+	}
+	late := a.open("GET", "/chat/s/stream", "", "Last-Event-ID", at)
+	late.take(&behind, "data-stream-resync")
+	m.next <- struct{}{}
+	m.next <- struct{}{}
+	page.take(&loaded, "[DONE]")
+	require.True(t, loaded.Finished)
+}
+
 // TestTheOtherDialect: TextStreamParts, cut after each and continued.
 func TestTheOtherDialect(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,8 @@ type feed struct {
 	yield   func(web.Event, error) bool
 	started bool
 	left    bool // the client has, or the stream is finished
+	// truncated is the first record that the last marker so far truncates; 0: there is no marker.
+	truncated uint64
 	// last is the last record so far of a stream that has stopped. Its frames
 	// wait for those of the end, which are this record's, too.
 	last struct {
@@ -58,6 +60,9 @@ func (f *feed) start() bool {
 // past sends a record up to at.head.
 func (f *feed) past(r eventlog.Record, err error) bool {
 	lacks := r.Sequence > f.at.after.Sequence
+	if first := firstTruncated(r); first > 0 {
+		f.truncated = first
+	}
 	switch {
 	case err != nil:
 		return f.fail(err)
@@ -68,8 +73,9 @@ func (f *feed) past(r eventlog.Record, err error) bool {
 			f.to.pass(r.Sequence)
 		}
 		return true
-	case f.at.whole && r.Type == (*eventlog.StreamResync)(nil).Type():
-		return true // a client that reads the whole message has nothing to load again
+	case r.Type == (*eventlog.StreamResync)(nil).Type() && (f.at.whole || !f.at.had(f.truncated)):
+		f.to.pass(r.Sequence)
+		return true // the client has nothing to load again
 	}
 	frames := f.encode(r)
 	if f.at.end == nil || !lacks || r.Sequence < f.at.stopped {

@@ -153,6 +153,25 @@ type start struct {
 	live          func(context.Context) stream.Records
 }
 
+// had reports whether the client has a frame of a record, or of one after it.
+func (at start) had(sequence uint64) bool {
+	return at.after.Sequence >= sequence || at.after.Frames > 0
+}
+
+// firstTruncated returns the first record that a marker truncates. It is 0 for other records.
+func firstTruncated(r eventlog.Record) (first uint64) {
+	var all eventlog.Truncations
+	if all.Add(r) != nil { // the fold has refused it, too
+		return 0
+	}
+	for _, g := range all {
+		if first == 0 || g.From < first {
+			first = g.From
+		}
+	}
+	return first
+}
+
 func (s *Routes) startOf(session string, t *projector.Tree, c portion) start {
 	at := start{
 		session: session, root: t.SessionID, encoder: s.encoderFor(t, c), earlier: s.encoderFor(t, c), head: t.Head, whole: c.whole,

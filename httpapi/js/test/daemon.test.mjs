@@ -90,6 +90,30 @@ test('a chat whose connection breaks after every part gets each part once', asyn
   transport.close();
 });
 
+test('a page that is loaded while a resumed answer is under way loads its messages once', async (t) => {
+  const chatId = session();
+  await helix.start({ sessionId: chatId, agentType: 'storyteller', message: 'Tell me.' });
+  for await (const { type, chunk } of helix.stream(chatId)) if (type === 'chunk' && chunk.type === 'text_delta') break;
+  await helix.interrupt(chatId);
+  await fetch(`${process.env.HELIX_URL}/resume`, { method: 'POST', body: JSON.stringify({ sessionId: chatId }) });
+  let resumed = 0;
+  for await (const { type, chunk } of helix.stream(chatId)) {
+    if (type !== 'chunk') continue;
+    if (chunk.type === 'run_resumed') resumed++;
+    if (resumed && chunk.type === 'text_delta') break;
+  }
+  const transport = new HelixChatTransport({ url: process.env.HELIX_URL });
+  t.after(transport.close);
+  const { resume } = await transport.load(chatId);
+  assert.equal(resume, true);
+  let again = 0;
+  transport.attach({ setMessages: () => { again++; }, resumeStream: async () => {} });
+  const types = new Set();
+  for await (const { type } of await transport.reconnectToStream({ chatId })) types.add(type);
+  assert.equal(again, 0);
+  assert.ok(types.has('text-delta') && types.has('finish'), [...types].join());
+});
+
 /** lossy passes requests on. The first POST is carried out, but its connection breaks without an answer, when() the server has begun it. */
 async function lossy(when) {
   const to = new URL(process.env.HELIX_URL);
