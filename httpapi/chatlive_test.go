@@ -326,6 +326,41 @@ func TestAPageLoadedAfterAResumeHasNothingToLoadAgain(t *testing.T) {
 	require.True(t, loaded.Finished)
 }
 
+// TestAClientOfATurnThatIsTakenBackIsNotified: the session goes back to the end of an earlier
+// turn, while a client reads, and while one has no connection. Clients without a frame of
+// the turn lack nothing.
+func TestAClientOfATurnThatIsTakenBackIsNotified(t *testing.T) {
+	t.Parallel()
+	m := slow{[]string{"One ", "two."}, make(chan struct{})}
+	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}})
+	first := a.open("POST", "/chat", says("s", "slow", "go"))
+	m.next <- struct{}{}
+	m.next <- struct{}{}
+	var client uitest.Client
+	had := first.take(&client, "[DONE]")
+	end := a.tree("s").Head
+
+	there := a.open("POST", "/chat", says("s", "slow", "and now?"))
+	m.next <- struct{}{}
+	var second uitest.Client
+	at := there.take(&second, "One")
+	live := a.stream(fmt.Sprint("/sse?sessionId=s&fromSequence=", end))
+	live.until(`"One "`)
+	require.Equal(t, 200, a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, end)).status)
+	there.take(&second, "data-stream-resync")
+	there.take(&second, "[DONE]")
+	require.Contains(t, live.until(`"end"`)[0].data, "stream_resync")
+
+	late := a.get("/chat/s/stream", "Last-Event-ID", at)
+	require.Equal(t, 200, late.status)
+	frames := chatFrames(t, late.body)
+	require.Equal(t, []string{"data-stream-resync", "finish"}, []string{frames[0].kind(), frames[1].kind()})
+	require.Equal(t, http.StatusNoContent, a.get("/chat/s/stream", "Last-Event-ID", frames[1].id).status)
+	for _, id := range []string{had, fmt.Sprint(end), fmt.Sprint(a.tree("s").Head)} {
+		require.Equal(t, http.StatusNoContent, a.get("/chat/s/stream", "Last-Event-ID", id).status)
+	}
+}
+
 // TestTheOtherDialect: TextStreamParts, cut after each and continued.
 func TestTheOtherDialect(t *testing.T) {
 	t.Parallel()

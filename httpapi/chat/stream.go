@@ -116,7 +116,7 @@ func (s *Routes) placeInMessage(ctx context.Context, session string, c *portion,
 }
 
 // moreToTell reports whether a client lacks a part of a stream that has stopped: its end,
-// or later answers. A client without a position starts from the snapshot, and lacks
+// later answers, or that a part which it has was truncated. A client without a position starts from the snapshot, and lacks
 // nothing.
 func (s *Routes) moreToTell(ctx context.Context, at start, c portion) (bool, error) {
 	if c.whole || c.after.Sequence < at.stopped || c.after.Frames > 0 {
@@ -127,6 +127,9 @@ func (s *Routes) moreToTell(ctx context.Context, at start, c portion) (bool, err
 			return false, err
 		}
 		if r.Type == (*fact.ResultSubmitted)(nil).Type() && !at.dead.Covers(r) {
+			return true, nil
+		}
+		if first := firstTruncated(r); first > 0 && at.had(first) && !c.textParts { // which have no stream_resync
 			return true, nil
 		}
 	}
@@ -267,6 +270,14 @@ func (s *Routes) events(ctx context.Context, history stream.Records, at start) s
 			var t *projector.Tree
 			if err == nil && r.Agent == at.root && stream.MayEnd(r.Envelope) {
 				t, err = s.states.At(ctx, at.session, r.Sequence)
+			}
+			if err == nil && t != nil && endingOf(t) != nil {
+				var resync eventlog.Record
+				var told bool
+				if resync, told, err = stream.ResyncOf(ctx, s.log, at.session, r); told { // the client is notified before the end
+					f.live(r, nil, nil)
+					r = resync
+				}
 			}
 			if !f.live(r, t, err) {
 				return

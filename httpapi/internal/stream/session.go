@@ -88,6 +88,29 @@ func (s *Session) Since(ctx context.Context, after uint64) Records {
 	return concat(s.History(ctx, after), s.Follow(ctx))
 }
 
+// ResyncOf returns the stream_resync that was appended with a rollback's marker, false if there
+// is none or if the record is not such a marker. The marker may end the stream before it.
+func ResyncOf(ctx context.Context, log eventlog.Log, session string, marker eventlog.Record) (eventlog.Record, bool, error) {
+	if !isMarker(marker.Envelope) {
+		return eventlog.Record{}, false, nil
+	}
+	head, err := log.Head(ctx, session)
+	if err != nil {
+		return eventlog.Record{}, false, err
+	}
+	for r, err := range upTo(ctx, log, session, marker.Sequence, head) {
+		switch {
+		case err != nil:
+			return eventlog.Record{}, false, err
+		case r.Type == (*eventlog.StreamResync)(nil).Type() && r.Agent == marker.Agent:
+			return r, true, nil
+		case r.Type != (*eventlog.StepDiscarded)(nil).Type():
+			return eventlog.Record{}, false, nil
+		}
+	}
+	return eventlog.Record{}, false, nil
+}
+
 // Answer answers with the events of the records after a sequence: those up to Head and, if
 // follows, live ones. It reads the first record before it answers: only then does a read
 // fail whose records retention has removed, and the error is Answer's.

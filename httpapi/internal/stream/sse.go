@@ -114,7 +114,7 @@ func (s *Routes) events(ctx context.Context, records Records, at start) Events {
 				return
 			}
 			if end := ending(&t.Session); end != nil {
-				yield(*end, nil)
+				s.finish(ctx, at.session, r, *end, yield)
 				return
 			}
 		}
@@ -122,6 +122,20 @@ func (s *Routes) events(ctx context.Context, records Records, at start) Events {
 			yield(*at.end, nil)
 		}
 	}
+}
+
+// finish yields the event that ends the stream with a record. If that is a rollback's marker, the
+// client is notified of it first.
+func (s *Routes) finish(ctx context.Context, session string, r eventlog.Record, end web.Event, yield func(web.Event, error) bool) {
+	resync, told, err := ResyncOf(ctx, s.log, session, r)
+	if err != nil {
+		yield(web.Event{}, err)
+		return
+	}
+	if e, ok := chunkEvent(resync); told && ok && !yield(e, nil) {
+		return
+	}
+	yield(end, nil)
 }
 
 // MayEnd reports whether a fact may end the stream. Whether it does is decided by the
