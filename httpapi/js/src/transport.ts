@@ -95,11 +95,11 @@ export class HelixChatTransport<M = any, C = any> {
   async load(chatId: string, signal?: AbortSignal): Promise<LoadedChat<M>> {
     try {
       const { messages, streamSequence, status } = await this.client.snapshot(chatId, { signal });
-      this.places.set(chatId, { base: `${streamSequence}`, at: `${streamSequence}` });
+      this.moveTo(chatId, `${streamSequence}`);
       return { id: chatId, messages: messages as UIMessage[] as M[], resume: status === 'active' };
     } catch (error) {
       if (!(error instanceof HelixError && error.status === 404)) throw error;
-      this.places.delete(chatId);
+      this.moveTo(chatId, '0');
       return { id: chatId, messages: [], resume: false };
     }
   }
@@ -120,7 +120,11 @@ export class HelixChatTransport<M = any, C = any> {
    * a change by another client, as an approval by {@link HelixClient.approve}.
    */
   async refresh(chatId: string): Promise<void> {
-    await this.show(this.page, await this.load(chatId, this.left.signal));
+    const { page } = this;
+    const loaded = await this.load(chatId, this.left.signal);
+    this.places.get(chatId)?.close?.();
+    await new Promise((resolve) => setTimeout(resolve)); // until the chat is done with the stream that was open
+    await this.show(page, loaded);
   }
 
   /** Called by the AI SDK. */
@@ -147,6 +151,11 @@ export class HelixChatTransport<M = any, C = any> {
     this.page = undefined;
     this.left.abort();
   };
+
+  /** Sets what the page has. A stream that is open stays open until the next one. */
+  private moveTo(chatId: string, at: string) {
+    this.places.set(chatId, { base: at, at, close: this.places.get(chatId)?.close });
+  }
 
   private placeOf(chatId: string): Place {
     let place = this.places.get(chatId);

@@ -84,3 +84,48 @@ test('a chat whose connection breaks between the last part and the end lacks not
   assert.equal(await transport.reconnectToStream({ chatId: 's' }), null);
   assert.deepEqual(positions, [null, '7', '7']);
 });
+
+/** scripted is a transport whose requests get some answers, one after the other, and the positions that they were sent with. */
+function scripted(t, ...answers) {
+  const positions = [];
+  const transport = new HelixChatTransport({
+    url: 'http://helixd', minDelay: 1,
+    fetch: async (_, { headers, signal }) => {
+      positions.push(headers.get('last-event-id'));
+      return answers.shift()(signal);
+    },
+  });
+  t.after(transport.close);
+  return { transport, positions };
+}
+
+/** parts answers with a stream of events; that of open does not end. */
+const parts = (...events) => () => new Response(events.join(''), { headers: stream });
+const open = (...events) => (signal) => new Response(new ReadableStream({
+  start(to) {
+    to.enqueue(new TextEncoder().encode(events.join('')));
+    signal.addEventListener('abort', () => to.error(signal.reason));
+  },
+}), { headers: stream });
+const snapshot = (status, streamSequence, ...messages) => () => Response.json({ messages, streamSequence, status, state: {}, timestamp: 1 });
+const done = event('[DONE]');
+
+test('a page that is refreshed while it reads an answer reads one stream', limits, async (t) => {
+  const { transport, positions } = scripted(t,
+    open(event({ type: 'start' }), event({ type: 'text-start', id: 't' }, 5)),
+    snapshot('active', 3),
+    parts(event({ type: 'start' }), event({ type: 'finish' }, 9), done),
+  );
+  const shown = [];
+  transport.attach({
+    setMessages: () => shown.push('loaded'),
+    resumeStream: async () => { for await (const { type } of await transport.reconnectToStream({ chatId: 's' })) shown.push(type); },
+  });
+  const reader = (await transport.sendMessages({ ...ask, abortSignal: undefined })).getReader();
+  await reader.read();
+  await reader.read();
+  reader.read().catch(({ name }) => shown.push(name));
+  await transport.refresh('s');
+  assert.deepEqual(shown, ['AbortError', 'loaded', 'start', 'finish']);
+  assert.deepEqual(positions, [null, null, '3']);
+});
