@@ -105,7 +105,8 @@ export class HelixChatTransport<M = any, C = any> {
   }
 
   /**
-   * Lets the transport replace the chat's messages when the server has truncated output that it shows. Returns a
+   * Lets the transport replace the chat's messages when the server has truncated output that it shows, or another client has
+   * begun a further turn while the connection was broken. Returns a
    * function that detaches, as useEffect wants it.
    */
   readonly attach = (page: ChatPage<M>): (() => void) => {
@@ -208,12 +209,12 @@ export class HelixChatTransport<M = any, C = any> {
             finished();
             return controller.close();
           }
-          if (this.page && answer.truncatedBy(item.value)) {
+          if (this.page && answer.outdatedBy(item.value)) {
             const { page } = this;
             void items.return(undefined); // this connection; the chat can still abort
             const loaded = await this.load(chatId, ended.signal).finally(finished);
             setTimeout(() => void this.show(page, loaded)); // when the chat is done with this stream
-            throw new DOMException('the server has truncated what the chat shows: it is loaded again', 'AbortError');
+            throw new DOMException('the server has truncated or continued what the chat shows: it is loaded again', 'AbortError');
           }
           const part = answer.take(item.value);
           if (part) return controller.enqueue(part as C);
@@ -238,20 +239,24 @@ export class HelixChatTransport<M = any, C = any> {
 
 interface Part {
   type: string;
+  messageId?: string;
+  transient?: boolean;
   toolCallId?: string;
   data?: { fromSequence: number };
 }
 
 /** Turns the frames of one stream into the parts for the chat. */
 class Answer {
-  private started = false;
+  private start: Part | undefined;
+  private begun = false; // the chat has more of the message than its start
   private shown = ''; // the last position of a frame that the chat has from this stream
 
   constructor(private readonly place: Place, private readonly approvals: boolean) {}
 
-  /** Whether a frame says that parts which the chat has were truncated. */
-  truncatedBy({ data }: Item): boolean {
+  /** Whether a frame says that parts which the chat has were truncated, or that another answer is under way since. */
+  outdatedBy({ data }: Item): boolean {
     const part = JSON.parse(data) as Part;
+    if (part.type === 'start' && this.start) return this.begun || part.messageId !== this.start.messageId;
     return part.type === 'data-stream-resync' && this.shown !== '' && after(this.shown, part.data?.fromSequence ?? 0);
   }
 
@@ -259,8 +264,10 @@ class Answer {
   take({ id, data }: Item): object | undefined {
     const part = JSON.parse(data) as Part;
     if (part.type === 'start') {
-      if (this.started) return undefined; // of the same answer, after a connection that brought nothing else
-      this.started = true;
+      if (this.start) return undefined; // of the same answer, after a connection that brought nothing else
+      this.start = part;
+    } else if (!part.transient) {
+      this.begun = true;
     }
     if (id !== undefined) this.place.at = this.shown = id;
     if (!this.approvals && part.type === 'tool-approval-request') return undefined;

@@ -129,3 +129,22 @@ test('a page that is refreshed while it reads an answer reads one stream', limit
   assert.deepEqual(shown, ['AbortError', 'loaded', 'start', 'finish']);
   assert.deepEqual(positions, [null, null, '3']);
 });
+
+test('a chat whose connection breaks until another answer is under way loads its messages again', limits, async (t) => {
+  const other = { id: 'msg-3', role: 'assistant', parts: [] };
+  for (const again of ['msg-3', 'msg-1']) { // msg-1: the session was taken back to its beginning
+    const { transport, positions } = scripted(t,
+      parts(event({ type: 'start', messageId: 'msg-1' }), event({ type: 'text-start', id: 't' }, 5)),
+      parts(event({ type: 'start', messageId: again }), event({ type: 'text-start', id: 't' }, 15), event({ type: 'finish' }, 19), done),
+      snapshot('ended', 19, other),
+    );
+    const shown = new Promise((resolve) => transport.attach({ setMessages: resolve, resumeStream: async () => {} }));
+    const types = [];
+    await assert.rejects(async () => {
+      for await (const { type } of await transport.sendMessages({ ...ask, abortSignal: undefined })) types.push(type);
+    }, { name: 'AbortError' });
+    assert.deepEqual(types, ['start', 'text-start']);
+    assert.deepEqual(await shown, [other]);
+    assert.deepEqual(positions, [null, '5', null]);
+  }
+});
