@@ -137,7 +137,9 @@ export class HelixChatTransport<M = any, C = any> {
       path: '/chat', method: 'POST', headers: { ...key, ...plain(headers) },
       body: { ...this.options.body, ...body, id: chatId, messages, trigger, messageId },
     };
-    return await this.open(chatId, place, post, abortSignal, plain(headers)) ?? new ReadableStream({ start: (controller) => controller.close() });
+    const continues = trigger === 'submit-message' && (messages.at(-1) as { role?: string } | undefined)?.role === 'assistant';
+    const taken = () => { if (continues) place.base = '0'; }; // the message begins before what the server has stopped at
+    return await this.open(chatId, place, post, abortSignal, plain(headers), taken) ?? new ReadableStream({ start: (controller) => controller.close() });
   }
 
   /** Called by the AI SDK. Resolves to null if no answer is under way, and the page lacks nothing. */
@@ -167,17 +169,22 @@ export class HelixChatTransport<M = any, C = any> {
 
   /**
    * Opens the stream of an answer, first by `post`, if given. When the server has accepted that, it is not sent again:
-   * what follows is asked for by position.
+   * what follows is asked for by position. `taken` is called when a request was accepted.
    */
-  private async open(chatId: string, place: Place, post: Ask | undefined, signal: AbortSignal | undefined, headers: Record<string, string>): Promise<ReadableStream<C> | null> {
+  private async open(
+    chatId: string, place: Place, post: Ask | undefined, signal: AbortSignal | undefined, headers: Record<string, string>, taken = () => {},
+  ): Promise<ReadableStream<C> | null> {
     const ended = new AbortController();
     const end = () => ended.abort();
     place.close = end;
     const owners = [signal, this.left.signal];
     owners.forEach((owner) => (owner?.aborted ? end() : owner?.addEventListener('abort', end)));
     const next = (): Ask => post ?? { path: `/chat/${escape(chatId)}/stream`, headers: { ...headers, 'last-event-id': place.at } };
-    const taken = () => { post = undefined; };
-    const items = this.link.follow(next, events, ended.signal, (state) => this.note(place, end, state), false, taken);
+    const opened = () => {
+      post = undefined;
+      taken();
+    };
+    const items = this.link.follow(next, events, ended.signal, (state) => this.note(place, end, state), false, opened);
     const finished = () => {
       owners.forEach((owner) => owner?.removeEventListener('abort', end));
       end(); // also the connection

@@ -148,3 +148,26 @@ test('a chat whose connection breaks until another answer is under way loads its
     assert.deepEqual(positions, [null, '5', null]);
   }
 });
+
+test('a page that reads an answer again after it has answered a call gets the whole message', limits, async (t) => {
+  const { transport, positions } = scripted(t,
+    parts(event({ type: 'start' }), event({ type: 'tool-approval-request', toolCallId: 'c' }, 7), event({ type: 'finish' }, 8), done),
+    () => new Response(null, { status: 204 }),
+    () => Response.json({ error: 'it is gone', code: 'NOT_FOUND' }, { status: 404 }),
+    () => new Response(null, { status: 204 }),
+    open(event({ type: 'start' }), event({ type: 'text-start', id: 't' }, 11)),
+    parts(event({ type: 'start' }), event({ type: 'finish' }, 19), done),
+    () => new Response(null, { status: 204 }),
+  );
+  const again = () => transport.reconnectToStream({ chatId: 's' });
+  const answers = { ...ask, abortSignal: undefined, messages: [{ id: 'msg-1', role: 'assistant', parts: [] }] };
+  for await (const _ of await transport.sendMessages({ ...ask, abortSignal: undefined }));
+  assert.equal(await again(), null);
+  await assert.rejects(transport.sendMessages(answers), { code: 'NOT_FOUND' });
+  assert.equal(await again(), null);
+  const reader = (await transport.sendMessages(answers)).getReader();
+  await reader.read();
+  for await (const _ of await again());
+  assert.equal(await again(), null);
+  assert.deepEqual(positions, [null, '8', null, '8', null, '0', '19']);
+});
