@@ -95,8 +95,11 @@ export class HelixChatTransport<M = any, C = any> {
   async load(chatId: string, signal?: AbortSignal): Promise<LoadedChat<M>> {
     try {
       const { messages, streamSequence, status } = await this.client.snapshot(chatId, { signal });
-      this.moveTo(chatId, `${streamSequence}`);
-      return { id: chatId, messages: messages as UIMessage[] as M[], resume: status === 'active' };
+      const resume = status === 'active';
+      // With contentReplay off the snapshot has the unfinished answer, but a chat can't continue its parts: it reads all of it.
+      const partial = resume && messages.at(-1)?.id.endsWith('-partial') === true;
+      this.moveTo(chatId, partial ? '0' : `${streamSequence}`);
+      return { id: chatId, messages: (partial ? messages.slice(0, -1) : messages) as UIMessage[] as M[], resume };
     } catch (error) {
       if (!(error instanceof HelixError && error.status === 404)) throw error;
       this.moveTo(chatId, '0');

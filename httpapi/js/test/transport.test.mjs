@@ -171,3 +171,15 @@ test('a page that reads an answer again after it has answered a call gets the wh
   assert.equal(await again(), null);
   assert.deepEqual(positions, [null, '8', null, '8', null, '0', '19']);
 });
+
+test('a page reads an unfinished answer from its beginning, also if the snapshot has a part of it', limits, async (t) => {
+  const { transport, positions } = scripted(t,
+    snapshot('active', 9, { id: 'msg-0', role: 'user', parts: [] }, { id: 'msg-1-partial', role: 'assistant', parts: [] }),
+    parts(event({ type: 'start' }), event({ type: 'finish' }, 12), done),
+  );
+  const { messages, resume } = await transport.load('s');
+  assert.deepEqual(messages.map(({ id }) => id), ['msg-0']);
+  assert.equal(resume, true);
+  for await (const _ of await transport.reconnectToStream({ chatId: 's' }));
+  assert.deepEqual(positions, [null, '0']);
+});
