@@ -116,8 +116,8 @@ func (s *Routes) placeInMessage(ctx context.Context, session string, c *portion,
 }
 
 // moreToTell reports whether a client lacks a part of a stream that has stopped: its end,
-// later answers, or that a part which it has was truncated. A client without a position starts from the snapshot, and lacks
-// nothing.
+// later answers, or that a part which it has was truncated. A client without a position
+// starts from the snapshot, and lacks nothing.
 func (s *Routes) moreToTell(ctx context.Context, at start, c portion) (bool, error) {
 	if c.whole || c.after.Sequence < at.stopped || c.after.Frames > 0 {
 		return !c.whole, nil

@@ -108,9 +108,9 @@ export class HelixChatTransport<M = any, C = any> {
   }
 
   /**
-   * Lets the transport replace the chat's messages when the server has truncated output that it shows, or another client has
-   * begun a further turn while the connection was broken. Returns a
-   * function that detaches, as useEffect wants it.
+   * Lets the transport replace the chat's messages when the server has truncated output that it shows, or another
+   * client has begun a further turn while the connection was broken. Returns a function that detaches, as useEffect
+   * wants it.
    */
   readonly attach = (page: ChatPage<M>): (() => void) => {
     this.page = page;
@@ -126,7 +126,7 @@ export class HelixChatTransport<M = any, C = any> {
   async refresh(chatId: string): Promise<void> {
     const { page } = this;
     const loaded = await this.load(chatId, this.left.signal);
-    this.places.get(chatId)?.close?.();
+    if (page) this.places.get(chatId)?.close?.();
     await new Promise((resolve) => setTimeout(resolve)); // until the chat is done with the stream that was open
     await this.show(page, loaded);
   }
