@@ -16,7 +16,7 @@ import (
 //
 // Errors: eventlog.ErrSessionNotFound and what the log returns.
 func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
-	return l.requests.Stop(ctx, session, fact.StopInterrupt, reason)
+	return l.requests.Stop(ctx, session, "", fact.StopInterrupt, reason)
 }
 
 // Abort ends the session's run for good, also one that waits: it has failed. A
@@ -25,7 +25,13 @@ func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
 // died, as far as they can be reached. An agent of the session's type need not
 // be here.
 func (l *Loop) Abort(ctx context.Context, session, reason string) error {
-	return l.requests.Stop(ctx, session, fact.StopAbort, reason)
+	return l.requests.Stop(ctx, session, "", fact.StopAbort, reason)
+}
+
+// AbortRun is Abort if the run is the session's and has not ended. One that has, or waits, is
+// left as it is, as is what has followed it.
+func (l *Loop) AbortRun(ctx context.Context, session, run, reason string) error {
+	return l.requests.Stop(ctx, session, run, fact.StopAbort, reason)
 }
 
 // AwaitStop waits until all requests to stop in the log are fulfilled, in

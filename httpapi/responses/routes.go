@@ -136,7 +136,7 @@ func (s *Routes) Cancel(w http.ResponseWriter, r *web.Request) error {
 	}
 	ctx, cancel := r.Detached()
 	defer cancel()
-	if err := s.loop.Abort(ctx, p.session, "the response was cancelled"); err != nil {
+	if err := s.loop.AbortRun(ctx, p.session, p.run.RunID, "the response was cancelled"); err != nil {
 		return err
 	}
 	wait, stop := context.WithTimeout(ctx, s.deadline)

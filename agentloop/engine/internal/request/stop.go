@@ -15,17 +15,21 @@ import (
 )
 
 // Stop asks for the session's run to stop, or for that of sub-agents that have outlived
-// its turn. It returns when the request is durable.
-func (c *Core) Stop(ctx context.Context, session string, kind fact.StopKind, reason string) error {
+// its turn. It returns when the request is durable. If only is not empty, a session whose
+// current run is another one, has ended or waits is left as it is.
+func (c *Core) Stop(ctx context.Context, session, only string, kind fact.StopKind, reason string) error {
 	reason = shorten.Text(reason, agentloop.MaxErrorText)
-	var waits bool
+	var waits, over bool
 	// A tree that runs is on the list already, and must be stopped without it.
 	idle := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
 	t, ticket, err := c.AppendWork(ctx, session, "", idle, func(t *projector.Tree) ([]record.Draft, error) {
-		waits = false // an earlier proposal may have conflicted
+		waits, over = false, false // an earlier proposal may have conflicted
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound
+		case only != "" && (t.Turn == nil || t.Turn.RunID != only || !t.Running()):
+			over = true
+			return nil, nil
 		case t.Turn == nil:
 			return c.stopOutliving(t, kind, reason), nil
 		case kind == fact.StopInterrupt && t.Status != projector.SessionActive,
@@ -41,6 +45,8 @@ func (c *Core) Stop(ctx context.Context, session string, kind fact.StopKind, rea
 	switch {
 	case err != nil:
 		return err
+	case over:
+		return nil
 	case t.Turn == nil:
 		if c.ChildWaits(t) {
 			return c.DispatchAsked(ctx, t, ticket)
