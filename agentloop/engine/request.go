@@ -28,7 +28,7 @@ func knows(t *projector.Tree, messages []agentloop.Input) bool {
 
 // isLast returns ErrNotLast unless run, if it is not empty, is the session's last one.
 func isLast(t *projector.Tree, run string) error {
-	if last := t.CurrentRun(); run != "" && (last == nil || last.RunID != run) {
+	if last := t.CurrentRun(); run != "" && (last == nil || last.RunID != run || last.Deleted) {
 		return agentloop.ErrNotLast
 	}
 	return nil

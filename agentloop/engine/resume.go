@@ -37,7 +37,8 @@ type ResumeRequest struct {
 	// Options are what the request asks of this run alone. If a run of the session has
 	// their name, it is the answer.
 	Options fact.RunOptions
-	// After, if set, is the run that must be the session's last one: if not, ErrNotLast.
+	// After, if set, is the run that must be the session's last one, and not deleted: if not,
+	// ErrNotLast.
 	After string
 	// Hooks, if set, are notified of the run that the request begins, while this
 	// process drives it.

@@ -36,7 +36,8 @@ type StartRequest struct {
 	// Options are what the request asks of this run alone. If a run of the session has
 	// their name, it is the answer.
 	Options fact.RunOptions
-	// After, if set, is the run that must be the session's last one: if not, ErrNotLast.
+	// After, if set, is the run that must be the session's last one, and not deleted: if not,
+	// ErrNotLast.
 	After string
 	// Hooks, if set, are notified of the run that the request begins, while this
 	// process drives it.
@@ -124,6 +125,9 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 		return Started{}, err
 	}
 	return l.requests.Do(ctx, req.SessionID, req.AgentType, req.Hooks, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
+		if t == nil && req.After != "" { // it was erased
+			return nil, "", eventlog.ErrSessionNotFound
+		}
 		if t == nil {
 			state := req.State
 			if state == nil {

@@ -131,7 +131,7 @@ func (s *Routes) resume(ctx context.Context, t *projector.Tree, in input, option
 		}
 	}
 	req := engine.ResumeRequest{SessionID: in.thread, Messages: messages, Answers: answers, MergeState: in.state, Options: options}
-	if last != nil {
+	if last != nil && !last.Deleted {
 		req.After = last.RunID
 	}
 	begun, err := s.loop.Resume(ctx, req)

@@ -28,7 +28,7 @@ func (l pausedLog) Read(ctx context.Context, session string, from, to uint64) it
 				break
 			}
 		}
-		if !some {
+		if !some || from == 0 { // a state is read from the beginning
 			return
 		}
 		if f := l.then.Swap(nil); f != nil {
@@ -39,13 +39,10 @@ func (l pausedLog) Read(ctx context.Context, session string, from, to uint64) it
 
 // newPausedRig returns a rig, and a function that makes the next request about a response stop
 // after it has read that, until f returns.
-func newPausedRig(t *testing.T) (g *rig, pause func(id string, f func())) {
+func newPausedRig(t *testing.T) (g *rig, pause func(f func())) {
 	then := new(atomic.Pointer[func()])
 	g = newRig(t, func(o *httpapi.Options) { o.Log = pausedLog{o.Log, then} })
-	return g, func(id string, f func()) {
-		g.get("/responses/" + id) // so that the server has the session's state
-		then.Store(&f)
-	}
+	return g, func(f func()) { then.Store(&f) }
 }
 
 // A cancellation that finds its response ended leaves the next one alone.
@@ -57,7 +54,7 @@ func TestACancellationStopsItsResponseOnly(t *testing.T) {
 	path := "/responses/" + first["id"].(string)
 	require.Eventually(t, func() bool { return textOf(g.get(path)) == "one " }, within, 10*time.Millisecond)
 	var next object
-	pause(first["id"].(string), func() {
+	pause(func() {
 		g.slow <- struct{}{}
 		require.Eventually(t, func() bool { return g.get(path)["status"] == "completed" }, within, 10*time.Millisecond)
 		next = g.create(object{"input": "slow", "background": true, "conversation": conversation["id"]})
@@ -70,4 +67,52 @@ func TestACancellationStopsItsResponseOnly(t *testing.T) {
 	path = "/responses/" + next["id"].(string)
 	require.Eventually(t, func() bool { return g.get(path)["status"] != "in_progress" && g.get(path)["status"] != "queued" }, within, 10*time.Millisecond)
 	require.Equal(t, "completed", g.get(path)["status"])
+}
+
+// A response that a request continues while it is deleted takes nothing of what follows with it.
+func TestADeletionKeepsAContinuation(t *testing.T) {
+	t.Parallel()
+	g, pause := newPausedRig(t)
+	first := g.create(object{"input": "hello"})
+	var next object
+	pause(func() {
+		next = g.create(object{"input": "hello", "previous_response_id": first["id"]})
+	})
+	status, deleted := g.send("DELETE", "/responses/"+first["id"].(string), nil)
+	require.Equal(t, 200, status, "%v", deleted)
+	require.NotNil(t, next)
+	require.Equal(t, "Hello there.", textOf(g.get("/responses/"+next["id"].(string))))
+	g.refused(404, "GET", "/responses/"+first["id"].(string), nil)
+}
+
+// A request that continues a response while that is deleted does not begin its session again,
+// without what was said before.
+func TestADeletedResponseIsNotContinued(t *testing.T) {
+	t.Parallel()
+	g, pause := newPausedRig(t)
+	first := g.create(object{"input": "hello"})
+	path := "/responses/" + first["id"].(string)
+	pause(func() {
+		status, deleted := g.send("DELETE", path, nil)
+		require.Equal(t, 200, status, "%v", deleted)
+	})
+	status, next := g.send("POST", "/responses", object{"model": "brain", "input": "context", "previous_response_id": first["id"]})
+	require.Equal(t, 404, status, "%v", next)
+	g.refused(404, "DELETE", path, nil)
+	require.Zero(t, g.sessions())
+}
+
+// Items that were added after a response are something else in its session: its deletion leaves them.
+func TestADeletionKeepsItemsThatWereAdded(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	first := g.create(object{"input": "hello"})
+	path := "/conversations/conv_" + sessionOf(first) + "/items"
+	status, added := g.send("POST", path, object{"items": []any{object{"role": "user", "content": "Remember me."}}})
+	require.Equal(t, 200, status, "%v", added)
+	status, deleted := g.send("DELETE", "/responses/"+first["id"].(string), nil)
+	require.Equal(t, 200, status, "%v", deleted)
+	g.refused(404, "GET", "/responses/"+first["id"].(string), nil)
+	all := g.get(path)["data"].([]any)
+	require.Equal(t, added["data"].([]any)[0], all[0])
 }

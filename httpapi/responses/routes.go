@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/engine"
@@ -50,6 +51,15 @@ type place struct {
 // find returns the run that the id of a response names, or missing if the caller can't know
 // of it: there is none, it was deleted or not to be stored, or it is another user's.
 func (s *Routes) find(r *web.Request, id string, missing *Problem) (place, error) {
+	p, err := s.findDeleted(r, id, missing)
+	if err == nil && p.run.Deleted {
+		return place{}, missing
+	}
+	return p, err
+}
+
+// findDeleted is find, also for a response that was deleted.
+func (s *Routes) findDeleted(r *web.Request, id string, missing *Problem) (place, error) {
 	session, run, ok := parseResponseID(id)
 	if !ok {
 		return place{}, missing
@@ -59,7 +69,7 @@ func (s *Routes) find(r *web.Request, id string, missing *Problem) (place, error
 		return place{}, err
 	}
 	found := t.RunOf(run)
-	if found == nil || found.Struck || found.Deleted || t.Ephemeral && found == t.CurrentRun() {
+	if found == nil || found.Struck || t.Ephemeral && found == t.CurrentRun() {
 		return place{}, missing
 	}
 	return place{session: session, tree: t, run: found}, nil
@@ -151,7 +161,7 @@ func (s *Routes) Cancel(w http.ResponseWriter, r *web.Request) error {
 // Delete answers DELETE /v1/responses/{id}. If nothing else is in its session, the session is
 // erased; else the response is not found any more, and its messages stay in the session.
 func (s *Routes) Delete(w http.ResponseWriter, r *web.Request) error {
-	p, err := s.find(r, r.Name, noResponse(r.Name))
+	p, err := s.findDeleted(r, r.Name, noResponse(r.Name))
 	if err != nil {
 		return err
 	}
@@ -161,20 +171,43 @@ func (s *Routes) Delete(w http.ResponseWriter, r *web.Request) error {
 	}
 	ctx, cancel := r.Detached()
 	defer cancel()
-	others := f.state.kept.Conversation
-	for _, run := range p.tree.Runs {
-		others = others || !run.Struck && !run.Deleted && run.RunID != p.run.RunID
+	again := p.run.Deleted // and perhaps its session could not be erased then
+	if !again {
+		// No request continues the response from then on: what follows it is in the session by now.
+		if err := s.loop.Admin.DeleteRun(ctx, p.session, p.run.RunID); err != nil {
+			return err
+		}
+		if p.tree, err = s.states.Head(ctx, p.session); err != nil {
+			return err
+		}
 	}
-	if others {
-		err = s.loop.Admin.DeleteRun(ctx, p.session, p.run.RunID)
-	} else {
-		_, err = s.loop.Admin.Erase(ctx, p.session)
-	}
-	if err != nil {
+	others, err := s.others(ctx, p, f)
+	switch {
+	case err != nil:
 		return err
+	case others && again:
+		return noResponse(r.Name)
+	case !others:
+		if _, err := s.loop.Admin.Erase(ctx, p.session); err != nil {
+			return err
+		}
 	}
 	r.Audit("response deleted")
 	return r.OK(w, object{"id": r.Name, "object": "response.deleted", "deleted": true})
+}
+
+// others reports whether a session has more than one response: other runs, or items that were
+// added after it.
+func (s *Routes) others(ctx context.Context, p place, f *folder) (bool, error) {
+	isOther := func(run projector.Run) bool { return !run.Struck && !run.Deleted && run.RunID != p.run.RunID }
+	if f.state.kept.Conversation || slices.ContainsFunc(p.tree.Runs, isOther) {
+		return true, nil
+	}
+	if !f.ended { // nothing is added to a session that runs
+		return false, nil
+	}
+	end, err := s.endOf(ctx, p)
+	return slices.ContainsFunc(p.tree.Messages, func(m projector.Message) bool { return m.Sequence > end && !m.Hidden() }), err
 }
 
 // InputItems answers GET /v1/responses/{id}/input_items.
