@@ -39,6 +39,8 @@ type StartRequest struct {
 	// After, if set, is the run that must be the session's last one, and not deleted: if not,
 	// ErrNotLast.
 	After string
+	// Existing: if there is no such session, eventlog.ErrSessionNotFound, and none is made.
+	Existing bool
 	// Hooks, if set, are notified of the run that the request begins, while this
 	// process drives it.
 	Hooks *agentloop.Hooks
@@ -125,7 +127,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 		return Started{}, err
 	}
 	return l.requests.Do(ctx, req.SessionID, req.AgentType, req.Hooks, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
-		if t == nil && req.After != "" { // it was erased
+		if t == nil && req.Existing {
 			return nil, "", eventlog.ErrSessionNotFound
 		}
 		if t == nil {

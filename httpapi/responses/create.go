@@ -155,7 +155,7 @@ func (c *creation) begin(ctx context.Context) (engine.Started, error) {
 	if err != nil {
 		return engine.Started{}, err
 	}
-	return c.execute(ctx, session, agent, "")
+	return c.execute(ctx, session, agent, "", false)
 }
 
 func (c *creation) unknown(a answer) *Problem {
@@ -307,7 +307,7 @@ func (c *creation) continues(ctx context.Context, session string, t *projector.T
 		return engine.Started{}, err
 	}
 	if t.Turn == nil {
-		return c.execute(ctx, session, agent, after)
+		return c.execute(ctx, session, agent, after, true)
 	}
 	options, err := c.runOptions()
 	if err != nil {
@@ -355,8 +355,9 @@ func (c *creation) answersTo(t *projector.Tree) ([]engine.Submission, error) {
 	return nil, noOutput("input", waiting[0].Call.ID)
 }
 
-// execute begins the first run of a session, or its next turn.
-func (c *creation) execute(ctx context.Context, session, agent, after string) (engine.Started, error) {
+// execute begins the first run of a session, or its next turn. existing: the session must be there, since
+// it may have been erased meanwhile.
+func (c *creation) execute(ctx context.Context, session, agent, after string, existing bool) (engine.Started, error) {
 	if len(c.input.messages) == 0 {
 		return engine.Started{}, missingInput()
 	}
@@ -367,7 +368,7 @@ func (c *creation) execute(ctx context.Context, session, agent, after string) (e
 	caller := auth.CallerOf(ctx)
 	h, err := c.s.loop.Execute(ctx, engine.StartRequest{
 		SessionID: session, AgentType: agent, Messages: c.input.messages, UserID: caller.User, Tenant: caller.Tenant, MayUse: caller.MayUse,
-		Options: options, After: after,
+		Options: options, After: after, Existing: existing,
 	})
 	if err != nil {
 		return engine.Started{}, err

@@ -17,7 +17,12 @@ import (
 // request that has read them continues.
 type pausedLog struct {
 	eventlog.Log
-	then *atomic.Pointer[func()]
+	then *atomic.Pointer[paused]
+}
+
+type paused struct {
+	state bool // after a state, which is read from the beginning; else after a run
+	call  func()
 }
 
 func (l pausedLog) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
@@ -28,11 +33,8 @@ func (l pausedLog) Read(ctx context.Context, session string, from, to uint64) it
 				break
 			}
 		}
-		if !some || from == 0 { // a state is read from the beginning
-			return
-		}
-		if f := l.then.Swap(nil); f != nil {
-			(*f)()
+		if f := l.then.Load(); some && f != nil && f.state == (from == 0) && l.then.CompareAndSwap(f, nil) {
+			f.call()
 		}
 	}
 }
@@ -40,9 +42,9 @@ func (l pausedLog) Read(ctx context.Context, session string, from, to uint64) it
 // newPausedRig returns a rig, and a function that makes the next request about a response stop
 // after it has read that, until f returns.
 func newPausedRig(t *testing.T) (g *rig, pause func(f func())) {
-	then := new(atomic.Pointer[func()])
+	then := new(atomic.Pointer[paused])
 	g = newRig(t, func(o *httpapi.Options) { o.Log = pausedLog{o.Log, then} })
-	return g, func(f func()) { then.Store(&f) }
+	return g, func(f func()) { then.Store(&paused{call: f}) }
 }
 
 // A cancellation that finds its response ended leaves the next one alone.
@@ -115,4 +117,22 @@ func TestADeletionKeepsItemsThatWereAdded(t *testing.T) {
 	g.refused(404, "GET", "/responses/"+first["id"].(string), nil)
 	all := g.get(path)["data"].([]any)
 	require.Equal(t, added["data"].([]any)[0], all[0])
+}
+
+// A request for a conversation that is deleted meanwhile does not begin it again.
+func TestADeletedConversationIsNotContinued(t *testing.T) {
+	t.Parallel()
+	then := new(atomic.Pointer[paused])
+	g := newRig(t, func(o *httpapi.Options) { o.Log = pausedLog{o.Log, then} })
+	_, conversation := g.send("POST", "/conversations", nil)
+	g.create(object{"input": "hello", "conversation": conversation["id"]})
+	path := "/conversations/" + conversation["id"].(string)
+	then.Store(&paused{state: true, call: func() {
+		status, deleted := g.send("DELETE", path, nil)
+		require.Equal(t, 200, status, "%v", deleted)
+	}})
+	status, next := g.send("POST", "/responses", object{"model": "brain", "input": "context", "conversation": conversation["id"]})
+	require.Equal(t, 404, status, "%v", next)
+	g.refused(404, "GET", path, nil)
+	require.Zero(t, g.sessions())
 }
