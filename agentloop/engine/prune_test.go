@@ -328,3 +328,60 @@ func TestTidyGoesOnWithTheOtherProviders(t *testing.T) {
 	}
 	require.Empty(t, s.trees)
 }
+
+// recreated is a log in which a client creates a session as soon as its id is free again.
+type recreated struct {
+	eventlog.Log
+	by func()
+}
+
+func (r *recreated) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	e, err := r.Log.Erase(ctx, session)
+	if by := r.by; by != nil && session == "s" {
+		r.by = nil
+		by()
+	}
+	return e, err
+}
+
+// forgetful is a work list that counts the sessions that it forgets.
+type forgetful struct {
+	tickets
+	forgotten int
+}
+
+func (l *forgetful) Forget(context.Context, string) error {
+	l.forgotten++
+	return nil
+}
+
+// The log overwrites the bytes of an erased session while its id is free. If a client creates the next
+// session meanwhile, that keeps its files, its memories and its place on the work list.
+func TestAnErasureLeavesTheNextSession(t *testing.T) {
+	log, list, s := &recreated{Log: memory.New()}, &forgetful{}, newShelf()
+	call := scripted.Turn{ToolCalls: calls("a", "workspace_run", `{"command":"append x log"}`)}
+	g := newSpaceRig(t, log, s, engine.Options{Worklist: list}, coding(call, scripted.Turn{Text: "Done."}, call, scripted.Turn{Text: "Done."}))
+	g.start("s", "coder", "go")
+	g.ended("s")
+	remember(t, log, "s")
+	memories := ""
+	log.by = func() {
+		g.start("s", "coder", "go")
+		g.ended("s")
+		memories = remember(t, log, "s")
+	}
+	_, err := g.loop.Admin.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, projector.SessionCompleted, stateOf(t, log, "s").Status)
+	require.NotEmpty(t, s.trees)
+	require.Zero(t, list.forgotten)
+	_, err = log.Head(t.Context(), memories)
+	require.NoError(t, err)
+
+	_, err = g.loop.Admin.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Empty(t, s.trees)
+	require.Equal(t, 1, list.forgotten)
+	_, err = log.Head(t.Context(), memories)
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}

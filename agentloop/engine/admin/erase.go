@@ -36,6 +36,19 @@ func (a *Admin) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	e, err := a.requests.States.Erase(ctx, session)
 	e.Records += remembered.Records
 	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
+		// The bytes of a session are overwritten while its id is free: a client may have created the
+		// next session, whose files, memories and work these are then.
+		switch _, herr := a.requests.Log.Head(ctx, session); {
+		case herr == nil:
+			e.Pending = e.Pending || left && err == nil
+			if some {
+				err = nil
+			}
+			return e, err
+		case !errors.Is(herr, eventlog.ErrSessionNotFound):
+			e.Pending = e.Pending || err == nil // the log's part is done
+			return e, herr
+		}
 		// And what a run has written meanwhile.
 		switch _, remains, again := a.files.Remove(ctx, session); {
 		case again != nil:
