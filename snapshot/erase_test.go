@@ -72,3 +72,21 @@ func TestAFoldOfAnErasedSessionIsNotKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, saved)
 }
+
+// An erasure that comes late leaves the next session of its id, and its folds: retention may
+// have removed that session's records, and then only they have its state.
+func TestALateErasureLeavesTheFoldsOfTheNextSession(t *testing.T) {
+	log, folds := memory.New(), new(foldsmem.Folds)
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 1})
+	old := fill(t, log, 10)
+	_, err := store.Erase(eventlog.WithHead(t.Context(), "s", old[9].Sequence), "s")
+	require.NoError(t, err)
+	next := fill(t, log, 10)
+	_, err = store.Head(t.Context(), "s")
+	require.NoError(t, err)
+	_, err = store.Erase(eventlog.WithHead(t.Context(), "s", old[9].Sequence), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	saved, err := folds.Nearest(t.Context(), "s", next[9].Sequence, snapshot.Packed, snapshot.JSON)
+	require.NoError(t, err)
+	require.NotNil(t, saved)
+}

@@ -385,8 +385,9 @@ func (s *Store) forget(ctx context.Context, session string) {
 	}
 }
 
-// Erase removes every byte of a session from the log and from the saved folds, for good.
-// Errors: as eventlog.Log.Erase.
+// Erase removes every byte of a session from the log and from the saved folds, for good. Within
+// [eventlog.WithHead] it leaves a later session of the id alone, and its folds. Errors: as
+// eventlog.Log.Erase.
 func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	defer func() {
 		s.erasures.Add(1) // states that are being folded now are not kept
@@ -397,6 +398,9 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	}
 	if why := s.log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
+	}
+	if only, known := eventlog.HeadFrom(ctx, session); known && s.reused(ctx, session, only) {
+		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
 	}
 	// The folds first: if this is interrupted, the session still exists and can be erased
 	// again.
@@ -413,6 +417,15 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 		return e, again
 	}
 	return e, err
+}
+
+// reused reports whether the id is that of a session without the record at n: the one that had
+// it was erased.
+func (s *Store) reused(ctx context.Context, session string, n uint64) bool {
+	for range s.log.Read(eventlog.WithHead(ctx, session, 0), session, n-1, n) {
+		return false // it has it, or the log's Erase finds out
+	}
+	return true
 }
 
 // Folded returns the state after all records with sequence <= n as Saved yields one, without
