@@ -107,7 +107,7 @@ func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasu
 		return l.erased(ctx, session)
 	}
 	if errors.Is(err, wire.ErrDamaged) {
-		return l.eraseUnreadable(ctx, session)
+		return l.eraseUnreadable(ctx, session, only)
 	}
 	if err != nil {
 		return eventlog.Erasure{}, err
@@ -116,9 +116,17 @@ func (l *Maintenance) Erase(ctx context.Context, session string) (eventlog.Erasu
 }
 
 // eraseUnreadable erases a session whose last segment can't be unpacked, so that its head
-// is unknown: everything of it is before the log's end, and is marked up to there.
+// is unknown: everything of it is before the log's end, and is marked up to there. If only is
+// not 0, the last erasure must not be that of the session with this record.
 // Errors: ErrDamaged if more of it can't be read; the session stays wanted.
-func (l *Maintenance) eraseUnreadable(ctx context.Context, session string) (eventlog.Erasure, error) {
+func (l *Maintenance) eraseUnreadable(ctx context.Context, session string, only uint64) (eventlog.Erasure, error) {
+	if only > 0 {
+		if e, err := l.ErasingOf(ctx, session); err != nil {
+			return eventlog.Erasure{}, err
+		} else if e.Tombstone > only {
+			return eventlog.Erasure{}, eventlog.ErrSessionNotFound
+		}
+	}
 	end, err := l.LastOf(ctx, layout.LogStream(l.PartitionOf(session)))
 	if err != nil {
 		return eventlog.Erasure{}, err

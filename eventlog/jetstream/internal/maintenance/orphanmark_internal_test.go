@@ -163,6 +163,35 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 	}
 }
 
+// A late erasure of one session leaves the next one of its id, which can't be read: a repair may
+// bring that back.
+func TestALateErasureLeavesASessionWithADamagedEnd(t *testing.T) {
+	t.Parallel()
+	l, _ := openSyncing(t, t.TempDir())
+	old := storetest.Appended(t, l, "s", 0, storetest.TextEntries("old", 3))
+	_, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	storetest.Appended(t, l, "kept", 0, storetest.TextEntries("kept", 5))
+	head := storetest.Appended(t, l, "s", 0, storetest.TextEntries("new", 3))
+	_, err = l.Purge(t.Context(), storetest.PurgeNow)
+	require.NoError(t, err)
+	_, err = l.StoreMessage(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+	require.NoError(t, err)
+	segments := func() uint64 {
+		n, err := l.Count(t.Context(), layout.SegmentStream(0), layout.SegmentSubject("s", 0))
+		require.NoError(t, err)
+		return n
+	}
+	require.EqualValues(t, 2, segments())
+
+	_, err = l.Erase(eventlog.WithHead(t.Context(), "s", old), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	require.EqualValues(t, 2, segments())
+	_, err = l.Erase(eventlog.WithHead(t.Context(), "s", head), "s")
+	require.NoError(t, err)
+	require.Zero(t, segments())
+}
+
 // TestASessionWithADamagedEndIsErased: a session has only segments left, the last of
 // which can't be unpacked. It is erased on request, and its id can be used again.
 func TestASessionWithADamagedEndIsErased(t *testing.T) {
