@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -321,6 +322,7 @@ func (p *projection) remove(root string) {
 	delete(p.scopes, root)
 	p.removed[root] = true
 	delete(p.stuck, root)
+	p.parks = slices.DeleteFunc(p.parks, func(k park) bool { return k.root == root }) // written after the removal, it would stay
 }
 
 // headOf returns the sequence up to which a tree or a memory scope is known, or 0.

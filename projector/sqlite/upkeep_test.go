@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -174,4 +175,49 @@ func TestAPurgeIsFasterThanTheFeed(t *testing.T) {
 	close(log.release)
 	require.Equal(t, want, n.found())
 	require.Equal(t, 5, n.hits("remarkable"))
+}
+
+// erasing are states that have a function called before a session is folded for the first time,
+// which then can't be read.
+type erasing struct {
+	States
+	by    func(session string)
+	known map[string]bool
+}
+
+func (e *erasing) Head(ctx context.Context, session string) (*projector.Tree, error) {
+	if !e.known[session] {
+		e.known[session] = true
+		e.by(session)
+		return nil, eventlog.ErrDamaged
+	}
+	return e.States.Head(ctx, session)
+}
+
+// Sessions that can't be folded are erased, and their ids used again, before that is written:
+// the next sessions are not listed as stuck.
+func TestAStuckSessionIsErasedAtOnce(t *testing.T) {
+	t.Parallel()
+	const sessions = 20 // in which the next session is nearly always found in time
+	w := newWorld(t)
+	for i := range sessions {
+		w.append(fmt.Sprint("s", i), created(fmt.Sprint("s", i), "a", ""))
+	}
+	w.open()
+	require.Len(t, w.ids(readmodel.SessionFilter{}), sessions)
+	w.close()
+	for i := range sessions {
+		w.append(fmt.Sprint("s", i), said(fmt.Sprint("s", i), "old"))
+	}
+	w.states = &erasing{States: w.states, known: map[string]bool{}, by: func(session string) {
+		_, err := w.log.Erase(t.Context(), session)
+		require.NoError(t, err)
+		w.append(session, created(session, "b", ""), said(session, "new"))
+	}}
+	w.open()
+	require.Eventually(t, func() bool { return w.search("new").Total == sessions }, time.Minute, 10*time.Millisecond)
+	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Parked]], error) {
+		return w.models.Parked(ctx, readmodel.ParkedFilter{})
+	})
+	require.Empty(t, page.Items)
 }
