@@ -32,59 +32,6 @@ test('a user stops a chat while the transport loads what a crash has truncated',
   assert.equal(shown, 0);
 });
 
-test('a page that reads its answer again gets it from the beginning, although a part of the old stream comes late', limits, async (t) => {
-  const positions = [];
-  let old;
-  const answers = [
-    () => new Response(new ReadableStream({ start: (to) => { old = to; } }), { headers: stream }),
-    () => { throw new TypeError('the network is gone'); },
-    () => new Response(event({ type: 'start' }, 3) + event('[DONE]'), { headers: stream }),
-  ];
-  const transport = new HelixChatTransport({
-    url: 'http://helixd', minDelay: 1,
-    fetch: async (_, { headers }) => {
-      positions.push(headers.get('last-event-id'));
-      return answers.shift()();
-    },
-  });
-  t.after(transport.close);
-  const send = (part, id) => old.enqueue(new TextEncoder().encode(event(part, id)));
-  const first = transport.sendMessages({ ...ask, abortSignal: undefined });
-  while (!old) await settled();
-  send({ type: 'start' }, 1);
-  const reader = (await first).getReader();
-  await reader.read();
-  const late = reader.read().catch((error) => error);
-  await settled();
-  send({ type: 'text-start', id: 't' }, 2);
-  const again = await transport.reconnectToStream({ chatId: 's' });
-  for await (const part of again) assert.deepEqual(part, { type: 'start' });
-  assert.deepEqual(positions, [null, '0', '0']);
-  assert.equal((await late).name, 'AbortError');
-});
-
-test('a chat whose connection breaks between the last part and the end lacks nothing', limits, async (t) => {
-  const positions = [];
-  const answers = [
-    () => new Response(event({ type: 'start' }, 3) + event({ type: 'finish' }, 7), { headers: stream }),
-    () => new Response(null, { status: 204 }),
-    () => new Response(null, { status: 204 }),
-  ];
-  const transport = new HelixChatTransport({
-    url: 'http://helixd', minDelay: 1,
-    fetch: async (_, { headers }) => {
-      positions.push(headers.get('last-event-id'));
-      return answers.shift()();
-    },
-  });
-  t.after(transport.close);
-  const parts = [];
-  for await (const { type } of await transport.sendMessages({ ...ask, abortSignal: undefined })) parts.push(type);
-  assert.deepEqual(parts, ['start', 'finish']);
-  assert.equal(await transport.reconnectToStream({ chatId: 's' }), null);
-  assert.deepEqual(positions, [null, '7', '7']);
-});
-
 /** scripted is a transport whose requests get some answers, one after the other, and the positions that they were sent with. */
 function scripted(t, ...answers) {
   const positions = [];
@@ -108,7 +55,39 @@ const open = (...events) => (signal) => new Response(new ReadableStream({
   },
 }), { headers: stream });
 const snapshot = (status, streamSequence, ...messages) => () => Response.json({ messages, streamSequence, status, state: {}, timestamp: 1 });
+const nothing = () => new Response(null, { status: 204 });
 const done = event('[DONE]');
+
+test('a page that reads its answer again gets it from the beginning, although a part of the old stream comes late', limits, async (t) => {
+  let old;
+  const { transport, positions } = scripted(t,
+    () => new Response(new ReadableStream({ start: (to) => { old = to; } }), { headers: stream }),
+    () => { throw new TypeError('the network is gone'); },
+    parts(event({ type: 'start' }, 3), done),
+  );
+  const send = (part, id) => old.enqueue(new TextEncoder().encode(event(part, id)));
+  const first = transport.sendMessages({ ...ask, abortSignal: undefined });
+  while (!old) await settled();
+  send({ type: 'start' }, 1);
+  const reader = (await first).getReader();
+  await reader.read();
+  const late = reader.read().catch((error) => error);
+  await settled();
+  send({ type: 'text-start', id: 't' }, 2);
+  const again = await transport.reconnectToStream({ chatId: 's' });
+  for await (const part of again) assert.deepEqual(part, { type: 'start' });
+  assert.deepEqual(positions, [null, '0', '0']);
+  assert.equal((await late).name, 'AbortError');
+});
+
+test('a chat whose connection breaks between the last part and the end lacks nothing', limits, async (t) => {
+  const { transport, positions } = scripted(t, parts(event({ type: 'start' }, 3), event({ type: 'finish' }, 7)), nothing, nothing);
+  const types = [];
+  for await (const { type } of await transport.sendMessages({ ...ask, abortSignal: undefined })) types.push(type);
+  assert.deepEqual(types, ['start', 'finish']);
+  assert.equal(await transport.reconnectToStream({ chatId: 's' }), null);
+  assert.deepEqual(positions, [null, '7', '7']);
+});
 
 test('a page that is refreshed while it reads an answer reads one stream', limits, async (t) => {
   const { transport, positions } = scripted(t,
@@ -152,12 +131,12 @@ test('a chat whose connection breaks until another answer is under way loads its
 test('a page that reads an answer again after it has answered a call gets the whole message', limits, async (t) => {
   const { transport, positions } = scripted(t,
     parts(event({ type: 'start' }), event({ type: 'tool-approval-request', toolCallId: 'c' }, 7), event({ type: 'finish' }, 8), done),
-    () => new Response(null, { status: 204 }),
+    nothing,
     () => Response.json({ error: 'it is gone', code: 'NOT_FOUND' }, { status: 404 }),
-    () => new Response(null, { status: 204 }),
+    nothing,
     open(event({ type: 'start' }), event({ type: 'text-start', id: 't' }, 11)),
     parts(event({ type: 'start' }), event({ type: 'finish' }, 19), done),
-    () => new Response(null, { status: 204 }),
+    nothing,
   );
   const again = () => transport.reconnectToStream({ chatId: 's' });
   const answers = { ...ask, abortSignal: undefined, messages: [{ id: 'msg-1', role: 'assistant', parts: [] }] };
