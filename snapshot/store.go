@@ -357,21 +357,21 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 	// even so.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
 	defer cancel()
-	if s.erasedSince(ctx, session, last) {
+	if s.erasedSince(ctx, session, last.Sequence) {
 		s.forget(ctx, session)
 	}
 	return own, len(saved.State)
 }
 
-// erasedSince reports whether a session was erased after r was read. It may have been
-// created again.
-func (s *Store) erasedSince(ctx context.Context, session string, r eventlog.Record) bool {
+// erasedSince reports whether the session with the record at a sequence was erased. It may
+// have been created again.
+func (s *Store) erasedSince(ctx context.Context, session string, sequence uint64) bool {
 	ctx = eventlog.WithHead(ctx, session, 0)
-	for now, err := range s.log.Read(ctx, session, r.Sequence-1, r.Sequence) {
+	for now, err := range s.log.Read(ctx, session, sequence-1, sequence) {
 		if err != nil {
 			return errors.Is(err, eventlog.ErrSessionNotFound)
 		}
-		return now.Sequence != r.Sequence
+		return now.Sequence != sequence
 	}
 	return true
 }
@@ -399,7 +399,7 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	if why := s.log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
-	if only, known := eventlog.HeadFrom(ctx, session); known && s.reused(ctx, session, only) {
+	if only, known := eventlog.HeadFrom(ctx, session); known && s.erasedSince(ctx, session, only) {
 		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
 	}
 	// The folds first: if this is interrupted, the session still exists and can be erased
@@ -417,15 +417,6 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 		return e, again
 	}
 	return e, err
-}
-
-// reused reports whether the id is that of a session without the record at n: the one that had
-// it was erased.
-func (s *Store) reused(ctx context.Context, session string, n uint64) bool {
-	for range s.log.Read(eventlog.WithHead(ctx, session, 0), session, n-1, n) {
-		return false // it has it, or the log's Erase finds out
-	}
-	return true
 }
 
 // Folded returns the state after all records with sequence <= n as Saved yields one, without
