@@ -238,7 +238,7 @@ func (a *testAPI) said(session string) (all []string) {
 func (a *testAPI) modes(session string) (all []string) {
 	a.t.Helper()
 	for _, run := range a.tree(session).Runs {
-		if !run.Struck {
+		if !run.Truncated {
 			all = append(all, string(run.Mode))
 		}
 	}

@@ -60,7 +60,7 @@ func (s *saidRows) Runs(_ context.Context, f readmodel.RunFilter) (readmodel.Ans
 	f.Visible = nil
 	return said(s, f, readmodel.Run{
 		SessionID: "s", RootSessionID: "s", AgentType: "writer", UserID: "u", Used: saidUsed,
-		Run: projector.Run{RunID: "r", Turn: 1, Mode: fact.ModeStart, Status: fact.RunCompleted, StartedAt: 1, CompletedAt: 2, Struck: true},
+		Run: projector.Run{RunID: "r", Turn: 1, Mode: fact.ModeStart, Status: fact.RunCompleted, StartedAt: 1, CompletedAt: 2, Truncated: true},
 	}, f.Paging)
 }
 

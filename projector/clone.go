@@ -28,7 +28,7 @@ func (t *Tree) Clone() *Tree {
 // after that end; appending to the clone must copy the list first.
 func (s *Session) clone() Session {
 	c := *s
-	c.Messages, c.Checkpoints, c.StruckCalls = slices.Clip(s.Messages), slices.Clip(s.Checkpoints), slices.Clip(s.StruckCalls)
+	c.Messages, c.Checkpoints, c.TruncatedCalls = slices.Clip(s.Messages), slices.Clip(s.Checkpoints), slices.Clip(s.TruncatedCalls)
 	c.Asides = slices.Clip(s.Asides)
 	c.Runs, c.RemoteCalls = slices.Clone(s.Runs), slices.Clone(s.RemoteCalls)
 	c.Usage.Runs, c.SubAgentTurns = maps.Clone(s.Usage.Runs), maps.Clone(s.SubAgentTurns)

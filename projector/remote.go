@@ -33,7 +33,7 @@ func (s *Session) remoteOpen() (open []string) {
 func (s *Session) remoteBack(at sessionAt) {
 	n := max(min(at.RemoteCalls, len(s.RemoteCalls)), 0)
 	for _, c := range s.RemoteCalls[n:] {
-		s.StruckCalls = append(s.StruckCalls, c.ID)
+		s.TruncatedCalls = append(s.TruncatedCalls, c.ID)
 	}
 	s.RemoteCalls = slices.Clone(s.RemoteCalls[:n])
 	for i := range s.RemoteCalls {

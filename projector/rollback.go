@@ -120,11 +120,11 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	if problem := at.problem(); problem != "" {
 		return back, problem
 	}
-	back.StruckCalls = slices.Clone(s.StruckCalls)
+	back.TruncatedCalls = slices.Clone(s.TruncatedCalls)
 	for _, m := range s.Messages {
 		for _, p := range m.Parts {
 			if p.ToolCall != nil && m.Sequence > f.AfterSequence {
-				back.StruckCalls = append(back.StruckCalls, p.ToolCall.ID)
+				back.TruncatedCalls = append(back.TruncatedCalls, p.ToolCall.ID)
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 			*run = *at.Run
 			run.Claims, run.Deleted = claims, deleted
 		case i > last:
-			run.Struck = true
+			run.Truncated = true
 			if !run.over() {
 				run.Status, run.CompletedAt = fact.RunStopped, f.Timestamp
 			}

@@ -123,7 +123,7 @@ func conversation() []eventlog.Record {
 func contentOf(t *testing.T, s *projector.Session, runs int) string {
 	t.Helper()
 	c := *s
-	c.CreatedAt, c.UpdatedAt, c.Version, c.ResumeCount, c.Usage, c.StruckCalls = 0, 0, 0, 0, projector.Usage{}, nil
+	c.CreatedAt, c.UpdatedAt, c.Version, c.ResumeCount, c.Usage, c.TruncatedCalls = 0, 0, 0, 0, projector.Usage{}, nil
 	c.Runs = slices.Clone(s.Runs[:runs])
 	for i := range c.Runs {
 		c.Runs[i].Claims = 0

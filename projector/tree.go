@@ -102,9 +102,9 @@ type Session struct {
 	// Asides are content of assistants' messages that is not of the answers. Saved folds
 	// have the field's name.
 	Asides []Annotation `json:"asides,omitempty"`
-	// StruckCalls are the ids of tool calls that rollbacks have truncated. Saved folds have the
+	// TruncatedCalls are the ids of tool calls that rollbacks have truncated. Saved folds have the
 	// field's name, as that of [Run.Struck].
-	StruckCalls []string `json:"struckCalls,omitempty"`
+	TruncatedCalls []string `json:"struckCalls,omitempty"`
 	// Child is the session's relation to its parent, if it is a sub-agent's.
 	Child *fact.SubSession `json:"child,omitempty"`
 	// Delivered is the number of a persistent sub-agent's last turn of whose end its
@@ -240,7 +240,7 @@ type Run struct {
 	Claims        int            `json:"claims"`
 	StartedAt     int64          `json:"startedAt"`
 	CompletedAt   int64          `json:"completedAt,omitempty"`
-	Struck        bool           `json:"struck,omitempty"`      // a rollback has truncated it
+	Truncated     bool           `json:"struck,omitempty"`      // a rollback has truncated it
 	TraceParent   string         `json:"traceParent,omitempty"` // the caller's, as in RunRequested
 	RequestID     string         `json:"requestId,omitempty"`   // of the HTTP request that asked for it
 	Deleted       bool           `json:"deleted,omitempty"`     // hidden from clients that name it
@@ -279,7 +279,7 @@ func (s *Session) CheckpointAt(seq uint64) *Checkpoint {
 // CurrentRun returns the last run that no rollback has truncated, or nil.
 func (s *Session) CurrentRun() *Run {
 	for i := len(s.Runs) - 1; i >= 0; i-- {
-		if !s.Runs[i].Struck {
+		if !s.Runs[i].Truncated {
 			return &s.Runs[i]
 		}
 	}
@@ -290,7 +290,7 @@ func (s *Session) CurrentRun() *Run {
 // truncated do not count, and the name "" is none.
 func (s *Session) RunNamed(name string) *Run {
 	for i := len(s.Runs) - 1; i >= 0 && name != ""; i-- {
-		if run := &s.Runs[i]; !run.Struck && run.Name == name {
+		if run := &s.Runs[i]; !run.Truncated && run.Name == name {
 			return run
 		}
 	}
@@ -300,7 +300,7 @@ func (s *Session) RunNamed(name string) *Run {
 // callIDs yields the ids of calls that are in use, or were before a rollback. It reports whether
 // the caller wants more.
 func (s *Session) callIDs(yield func(string) bool) bool {
-	for _, id := range s.StruckCalls {
+	for _, id := range s.TruncatedCalls {
 		if !yield(id) {
 			return false
 		}

@@ -109,7 +109,7 @@ func (h *Handle) stateAtEnd(ctx context.Context, t *projector.Tree, run *project
 		if err != nil {
 			return nil, err
 		}
-		if !run.Struck && t.Dead.Covers(r) {
+		if !run.Truncated && t.Dead.Covers(r) {
 			continue
 		}
 		end := h.endOf(r)

@@ -114,7 +114,7 @@ func earlier(t *projector.Tree, req MessageRequest, messages []agentloop.Input) 
 // runOf returns the run that was requested with a message.
 func runOf(t *projector.Tree, m *projector.Message) string {
 	for _, run := range t.Runs {
-		if !run.Struck && run.StartSequence >= m.Sequence {
+		if !run.Truncated && run.StartSequence >= m.Sequence {
 			return run.RunID
 		}
 	}

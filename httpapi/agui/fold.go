@@ -185,7 +185,7 @@ func wentBack(t *projector.Tree) bool {
 		return false
 	}
 	last := t.Runs[n-1]
-	return last.Mode == fact.ModeFromCheckpoint || last.Mode == fact.ModeRetry || n > 1 && t.Runs[n-2].Struck
+	return last.Mode == fact.ModeFromCheckpoint || last.Mode == fact.ModeRetry || n > 1 && t.Runs[n-2].Truncated
 }
 
 // said shows a message of the user that came while the run continued.

@@ -120,7 +120,7 @@ func runAt(t *projector.Tree, at place) *projector.Run {
 	var turns []int
 	for i := range t.Runs {
 		run := &t.Runs[i]
-		if run.Struck || run.StartSequence == 0 || run.StartSequence < from || slices.Contains(turns, run.Turn) {
+		if run.Truncated || run.StartSequence == 0 || run.StartSequence < from || slices.Contains(turns, run.Turn) {
 			continue
 		}
 		if turns = append(turns, run.Turn); len(turns) == max(at.answers, 1) {

@@ -28,7 +28,7 @@ func (c *chat) takenUp() (after uint64, ok bool) {
 	// the question.
 	after = c.askedAt()
 	for _, run := range c.tree.Runs {
-		if !run.Struck && run.Turn == c.tree.TurnCount && run.StartSequence < result {
+		if !run.Truncated && run.Turn == c.tree.TurnCount && run.StartSequence < result {
 			after, ok = max(after, run.StartSequence), true
 		}
 	}

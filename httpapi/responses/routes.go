@@ -69,7 +69,7 @@ func (s *Routes) findDeleted(r *web.Request, id string, missing *Problem) (place
 		return place{}, err
 	}
 	found := t.RunOf(run)
-	if found == nil || found.Struck || t.Ephemeral && found == t.CurrentRun() {
+	if found == nil || found.Truncated || t.Ephemeral && found == t.CurrentRun() {
 		return place{}, missing
 	}
 	return place{session: session, tree: t, run: found}, nil
@@ -199,7 +199,7 @@ func (s *Routes) Delete(w http.ResponseWriter, r *web.Request) error {
 // others reports whether a session has more than one response: other runs, or items that were
 // added after it.
 func (s *Routes) others(ctx context.Context, p place, f *folder) (bool, error) {
-	isOther := func(run projector.Run) bool { return !run.Struck && !run.Deleted && run.RunID != p.run.RunID }
+	isOther := func(run projector.Run) bool { return !run.Truncated && !run.Deleted && run.RunID != p.run.RunID }
 	if f.state.kept.Conversation || slices.ContainsFunc(p.tree.Runs, isOther) {
 		return true, nil
 	}

@@ -145,7 +145,7 @@ func runStart(t *projector.Tree, turn int, named string) (uint64, error) {
 		turn = t.TurnCount
 	}
 	for _, run := range t.Runs {
-		if wanted := run.RunID == named || named == "" && run.Turn == turn; wanted && run.StartSequence > 0 && !run.Struck {
+		if wanted := run.RunID == named || named == "" && run.Turn == turn; wanted && run.StartSequence > 0 && !run.Truncated {
 			return run.StartSequence, nil
 		}
 	}

@@ -30,7 +30,7 @@ func SuspendedFor(s *projector.Session) string {
 	last := true
 	for _, run := range slices.Backward(s.Runs) {
 		switch {
-		case run.Struck:
+		case run.Truncated:
 		case last:
 			last = false
 		default:
