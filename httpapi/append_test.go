@@ -302,6 +302,40 @@ func (l *renewed) Append(ctx context.Context, session string, expected uint64, e
 	return l.Log.Append(ctx, session, expected, entries)
 }
 
+// full refuses the appends of chunks.
+type full struct {
+	eventlog.Log
+	is bool
+}
+
+func (l *full) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	if l.is && entries[0].Kind == eventlog.KindChunk {
+		return 0, eventlog.ErrRefused
+	}
+	return l.Log.Append(ctx, session, expected, entries)
+}
+
+// TestTheBeginningOfASessionCanBeRepeated: a session of a tenant or a user is created before its
+// first chunks are appended. If these fail, and be it by kill -9, a producer that expects
+// no session can send them again, and is the only one that can.
+func TestTheBeginningOfASessionCanBeRepeated(t *testing.T) {
+	t.Parallel()
+	log := &full{Log: memory.New()}
+	a := newAPIOn(t, log, nil, withUsers)
+	for _, headers := range [][]string{{expected, "0"}, {expected, "0", idemKey, "k"}} {
+		session, headers := "s"+fmt.Sprint(len(headers)), append(headers, bearer("ann")...)
+		log.is = true
+		a.post(chunksOf(session), line(session, "a"), headers...).failed(t, 503, api.CodeReadOnly)
+		log.is = false
+		a.post(chunksOf(session), line(session, "x"), append([]string{expected, "0"}, bearer("bob")...)...).failed(t, 403, api.CodeUnauthorized)
+		a.post(chunksOf(session), line(session, "a"), headers...).appended(t)
+		require.Equal(t, []string{"a"}, a.texts(session))
+		a.post(chunksOf(session), line(session, "b"), append([]string{expected, "0"}, bearer("ann")...)...).failed(t, 409, api.CodeSequenceConflict)
+	}
+	a.append("created", factOf("created", &fact.SessionCreated{State: json.RawMessage("{}"), UserID: "ann", Tenant: "red", Base: factBase("created")}))
+	a.post(chunksOf("created"), line("created", "a"), append([]string{expected, "0"}, bearer("ann")...)...).failed(t, 409, api.CodeSequenceConflict)
+}
+
 // cutOff is a log whose node knows less than others have acknowledged.
 type cutOff struct{ eventlog.Log }
 

@@ -137,7 +137,11 @@ func (u *update) propose(uint64) ([]eventlog.Entry, error) {
 	if !u.caller.MayUse(t) { // since it was authorized
 		return nil, auth.ErrForbidden
 	}
-	if u.pre.expectedGiven && u.pre.expected != t.Head {
+	unused, err := u.unused(t)
+	if err != nil {
+		return nil, err
+	}
+	if u.pre.expectedGiven && u.pre.expected != t.Head && !unused {
 		if u.pre.expected > t.Head && u.tip.Current() { // another node may have answered with it
 			err := eventlog.CursorError(u.ctx, u.s.log, u.tip.Session(), u.pre.expected)
 			if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); !ahead && !errors.Is(err, eventlog.ErrSessionNotFound) {
@@ -149,7 +153,6 @@ func (u *update) propose(uint64) ([]eventlog.Entry, error) {
 	if err := u.p.check(u.ctx, t); err != nil {
 		return nil, err
 	}
-	var err error
 	u.charged, err = u.s.charge(u.ctx, u.caller, u.tip.Session(), t, u.p)
 	return u.p.entries, err
 }
@@ -158,12 +161,11 @@ func (u *update) propose(uint64) ([]eventlog.Entry, error) {
 func (u *update) append(ctx context.Context, entries []eventlog.Entry) (uint64, error) {
 	var appended *projector.Tree
 	defer func() { u.charged.Done(appended) }()
-	if u.tip.Tree().Head == 0 && (u.caller.Bound() || u.caller.Tenant != "") {
+	if u.tip.Tree().Head == 0 && owned(u.caller) {
 		if err := u.s.createFor(ctx, u.caller, u.tip, u.p.agentType); err != nil {
 			return 0, err
 		}
-		u.pre.expected = u.tip.Tree().Head
-		appended = &projector.Tree{Head: u.pre.expected} // the session counts even if the rest fails
+		appended = &projector.Tree{Head: u.tip.Tree().Head} // the session counts even if the rest fails
 	}
 	last, err := u.tip.Append(ctx, u.writer, entries)
 	if err == nil {
@@ -171,6 +173,25 @@ func (u *update) append(ctx context.Context, entries []eventlog.Entry) (uint64, 
 		appended = &projector.Tree{Head: last, Bytes: u.tip.Tree().Bytes}
 	}
 	return last, err
+}
+
+// owned reports whether a session that c begins has a tenant or a user.
+func owned(c auth.Caller) bool { return c.Bound() || c.Tenant != "" }
+
+// unused reports whether the producer expects no session, and createFor has begun one, and
+// nothing else is in it: the append that began it has failed since. It could not be one with
+// the creation, since it may have [eventlog.MaxAppendRecords] records itself.
+func (u *update) unused(t *projector.Tree) (bool, error) {
+	if !u.pre.expectedGiven || u.pre.expected != 0 || t.Head == 0 || t.AgentType == "" || !owned(u.caller) {
+		return false, nil
+	}
+	for r, err := range u.s.log.Read(u.ctx, u.tip.Session(), 0, t.Head) {
+		if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed {
+			return false, nil
+		}
+		return err == nil && r.Sequence == t.Head && r.Type == (*fact.SessionCreated)(nil).Type(), err
+	}
+	return false, nil
 }
 
 // charge has the session's tenant admit what is appended. A free append to a session
