@@ -31,6 +31,9 @@ func (d *daemon) overview(sessions int) map[string]any {
 			if status != http.StatusOK || answer["current"] != true || path == completed && answer["total"] != float64(sessions) {
 				return false
 			}
+			if strings.Contains(fmt.Sprint(answer), "streamStatus:active") { // its end follows the run's
+				return false
+			}
 			all[path] = answer
 		}
 		return true
