@@ -357,13 +357,13 @@ func (s *Session) endRun(r eventlog.Record, f *fact.RunEnded) {
 // truncate truncates ranges and removes the unfinished content in them. A rollback also
 // restores the state.
 func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
-	struck := len(t.Dead)
+	before := len(t.Dead)
 	if err := t.Dead.Add(r); err != nil {
 		return err.Error()
 	}
-	for _, g := range t.Dead[struck:] {
+	for _, g := range t.Dead[before:] {
 		for _, s := range t.Sessions() {
-			s.strike(g)
+			s.truncateUnfinished(g)
 			if f.AfterSequence == 0 { // a rollback cuts them itself
 				s.truncateAnnotations(g)
 			}
@@ -372,7 +372,7 @@ func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 	if f.AfterSequence > 0 {
 		return t.rollBack(f)
 	}
-	for _, g := range t.Dead[struck:] {
+	for _, g := range t.Dead[before:] {
 		if g.AgentID == t.SessionID && g.Scope == eventlog.ScopeStream {
 			t.resetStream()
 		}
@@ -389,8 +389,8 @@ func (s *Session) resetStream() {
 	}
 }
 
-// strike removes unfinished content of the session that g truncates completely.
-func (s *Session) strike(g eventlog.Range) {
+// truncateUnfinished removes unfinished content of the session that g truncates completely.
+func (s *Session) truncateUnfinished(g eventlog.Range) {
 	if s.SessionID != g.AgentID || s.Turn == nil || s.Turn.Step == nil {
 		return
 	}

@@ -105,7 +105,7 @@ func (t *Tree) rollBack(f *eventlog.Truncated) string {
 	for i, s := range all {
 		*s = next[i]
 		for _, g := range t.Dead {
-			s.strike(g)
+			s.truncateUnfinished(g)
 		}
 	}
 	return ""

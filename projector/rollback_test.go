@@ -286,11 +286,11 @@ func TestRollbackOfRandomLogs(t *testing.T) {
 		records := randomLog(rnd, 60)
 		n := 1 + rnd.IntN(len(records)-1)
 		at := projector.Fold(records[:n]...)
-		struck := slices.Clone(records[:n])
+		kept := slices.Clone(records[:n])
 		for _, r := range records[n:] {
 			if f, err := r.Fact(); err == nil {
 				if m, ok := f.(*eventlog.Truncated); ok && m.AfterSequence == 0 {
-					struck = append(struck, r)
+					kept = append(kept, r)
 				} else if ok && m.AfterSequence < at.Head {
 					at = nil // a rollback has gone to before n
 					break
@@ -300,7 +300,7 @@ func TestRollbackOfRandomLogs(t *testing.T) {
 		if at == nil {
 			continue
 		}
-		want := projector.Fold(struck...)
+		want := projector.Fold(kept...)
 		back := projector.Fold(next(records, rollbackTo(at, records[len(records)-1].Sequence))...)
 		require.Equal(t, contentOf(t, &want.Session, 0), contentOf(t, &back.Session, 0))
 	}

@@ -103,7 +103,7 @@ type Session struct {
 	// have the field's name.
 	Asides []Annotation `json:"asides,omitempty"`
 	// TruncatedCalls are the ids of tool calls that rollbacks have truncated. Saved folds have the
-	// field's name, as that of [Run.Struck].
+	// field's name, as that of [Run.Truncated].
 	TruncatedCalls []string `json:"struckCalls,omitempty"`
 	// Child is the session's relation to its parent, if it is a sub-agent's.
 	Child *fact.SubSession `json:"child,omitempty"`

@@ -103,7 +103,7 @@ func TestNoBlockContinuesInTheNextResponse(t *testing.T) {
 // then has its own names, also to clients that come later and never saw it.
 func TestTruncation(t *testing.T) {
 	text := func(s string) any { return &eventlog.TextDelta{Delta: s, Base: of(root)} }
-	struck := []any{
+	truncated := []any{
 		text("kept"), &eventlog.Thinking{Content: "hm", Base: of(root)}, text("half"),
 		&eventlog.ToolArgStreamStart{ToolCallID: "c", ToolName: "t", Base: of(root)},
 		&eventlog.TextDelta{Delta: "hers", Base: of(child)},
@@ -111,7 +111,7 @@ func TestTruncation(t *testing.T) {
 	marker := &eventlog.Truncated{
 		Reason: eventlog.ResyncRetry, AtSequence: 5, Ranges: []eventlog.Range{{AgentID: root, From: 2, To: 4}},
 	}
-	all := records(t, append(struck, marker, text("whole"), &eventlog.TextDelta{Delta: "too", Base: of(child)})...)
+	all := records(t, append(truncated, marker, text("whole"), &eventlog.TextDelta{Delta: "too", Base: of(child)})...)
 
 	e := newEncoder()
 	encoded(e, all[:5], 0)

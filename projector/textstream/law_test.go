@@ -155,13 +155,13 @@ func TestCutAnywhere(t *testing.T) {
 // A client that has frames of what was truncated since has everything that
 // survives just as one that comes later, wherever it is cut off: nothing of it
 // is mixed with what was truncated.
-func TestCutAroundWhatIsStruck(t *testing.T) {
-	struck := 0
+func TestCutAroundWhatIsTruncated(t *testing.T) {
+	truncated := 0
 	for _, s := range stories() {
 		all, from := s.play(t)
 		m := newTale(t, all, from)
 		survivors := m.effective(t)
-		struck += len(m.records) - len(survivors.records)
+		truncated += len(m.records) - len(survivors.records)
 		want := assemble(t, slices.Concat(survivors.live(t)...))
 		m.cuts(t, survivors, func(at string, frames []uimessage.Frame) {
 			got := assemble(t, frames)
@@ -179,7 +179,7 @@ func TestCutAroundWhatIsStruck(t *testing.T) {
 			requireBalanced(t, response)
 		}
 	}
-	require.NotZero(t, struck)
+	require.NotZero(t, truncated)
 }
 
 // The stories cover everything that they are for.

@@ -108,7 +108,7 @@ func (t *Timeline) beginRun(l *lane, seq uint64, f *fact.RunRequested) {
 
 func (t *Timeline) lastRun(l *lane) *Span {
 	for i := len(t.spans) - 1; i >= 0; i-- {
-		if s := t.spans[i]; s.Kind == KindRun && s.Lane == l.id && !s.Struck {
+		if s := t.spans[i]; s.Kind == KindRun && s.Lane == l.id && !s.Truncated {
 			return s
 		}
 	}

@@ -125,7 +125,7 @@ func randomStory(rnd *rand.Rand, n int) []eventlog.Record {
 		case 17:
 			from := any()
 			scope := []eventlog.Scope{eventlog.ScopeRun, eventlog.ScopeContent}[rnd.IntN(2)]
-			s.strike(eventlog.ResyncRetry, eventlog.Range{
+			s.truncate(eventlog.ResyncRetry, eventlog.Range{
 				AgentID: agent, CallID: []string{"", call}[rnd.IntN(2)], From: from, To: from + uint64(rnd.IntN(60)), Scope: scope,
 			})
 		case 18:

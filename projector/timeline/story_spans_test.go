@@ -171,16 +171,16 @@ func TestACrash(t *testing.T) {
 	step := s.step("s", "st")
 	s.text("s", "half", "a", "word")
 	s.claim("node-2", 2)
-	by := s.strike(eventlog.ResyncCrashRecovery, eventlog.Range{AgentID: "s", From: step, To: step + 6})
+	by := s.truncate(eventlog.ResyncCrashRecovery, eventlog.Range{AgentID: "s", From: step, To: step + 6})
 	s.step("s", "st")
 	s.text("s", "whole")
 	v := s.view()
 	text := spans(v, timeline.KindText)
 	require.Len(t, text, 2)
 	require.Equal(t, []any{true, by, timeline.StatusInterrupted, false, 3}, []any{
-		text[0].Struck, text[0].StruckBy, text[0].Status, text[0].Open, text[0].Records,
+		text[0].Truncated, text[0].TruncatedBy, text[0].Status, text[0].Open, text[0].Records,
 	})
-	require.False(t, text[1].Struck)
+	require.False(t, text[1].Truncated)
 	require.Equal(t, "node-2", only(t, v, timeline.KindRun).Node)
 	require.True(t, only(t, v, timeline.KindStep).Open, "another attempt is no other step")
 	require.Equal(t, "node-1", marks(v, timeline.MarkClaimed)[0].Label)
@@ -212,25 +212,25 @@ func TestTakeovers(t *testing.T) {
 	}
 }
 
-func TestPartOfASpanIsStruck(t *testing.T) {
+func TestPartOfASpanIsTruncated(t *testing.T) {
 	t.Parallel()
 	s := new(story)
 	s.begin("s")
 	s.step("s", "st")
 	s.text("s", "ab", "cd", "ef", "gh")
 	text := only(t, s.view(), timeline.KindText)
-	by := s.strike(eventlog.ResyncRetry, eventlog.Range{AgentID: "s", From: text.From + 2, To: text.From + 4})
+	by := s.truncate(eventlog.ResyncRetry, eventlog.Range{AgentID: "s", From: text.From + 2, To: text.From + 4})
 	v := s.view()
 	parts := spans(v, timeline.KindText)
 	require.Len(t, parts, 3)
 	require.Equal(t, text.ID, parts[0].ID)
 	for i, want := range []struct {
-		from, to uint64
-		chars    int
-		struck   bool
+		from, to  uint64
+		chars     int
+		truncated bool
 	}{{text.From, text.From, 2, false}, {text.From + 2, text.From + 4, 4, true}, {text.From + 6, text.From + 6, 2, false}} {
-		require.Equal(t, []any{want.from, want.to, want.chars, want.struck},
-			[]any{parts[i].From, parts[i].To, parts[i].Chars, parts[i].Struck}, "part %d", i)
+		require.Equal(t, []any{want.from, want.to, want.chars, want.truncated},
+			[]any{parts[i].From, parts[i].To, parts[i].Chars, parts[i].Truncated}, "part %d", i)
 		require.Equal(t, by, parts[i].Updated)
 	}
 }
@@ -258,7 +258,7 @@ func TestARollback(t *testing.T) {
 		if span.Open {
 			open = append(open, span.Kind)
 		}
-		require.Equal(t, span.From > back && span.From < by, span.Struck, "%+v", span)
+		require.Equal(t, span.From > back && span.From < by, span.Truncated, "%+v", span)
 		require.Equal(t, span.From == by, span.Open, "it waits from now on, %+v", span)
 	}
 	require.ElementsMatch(t, []timeline.Kind{timeline.KindApproval, timeline.KindSuspended}, open)

@@ -116,7 +116,7 @@ func (s *story) end(session string, status fact.RunStatus) uint64 {
 	})
 }
 
-func (s *story) strike(reason eventlog.ResyncReason, ranges ...eventlog.Range) uint64 {
+func (s *story) truncate(reason eventlog.ResyncReason, ranges ...eventlog.Range) uint64 {
 	return s.fact("s", func(b fact.Base) fact.Fact {
 		return &eventlog.Truncated{Reason: reason, Ranges: ranges, AtSequence: uint64(2 * len(s.records)), Base: b}
 	})

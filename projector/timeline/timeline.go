@@ -62,25 +62,25 @@ type Span struct {
 	Error string `json:"error,omitempty"`
 	// Cause is what the server did that a call needed (fact.ToolResult), cut to MaxError.
 	Cause string `json:"cause,omitempty"`
-	// Struck says that the span is truncated, StruckBy is its marker's sequence. The names
-	// are older than the term; clients know them.
-	Struck   bool   `json:"struck,omitempty"`
-	StruckBy uint64 `json:"struckBy,omitempty"`
+	// Truncated says that the span is truncated, TruncatedBy is its marker's sequence. Their
+	// names in JSON are older than the term; clients know them.
+	Truncated   bool   `json:"struck,omitempty"`
+	TruncatedBy uint64 `json:"struckBy,omitempty"`
 	// Updated is the record that it changed with last.
 	Updated uint64 `json:"updated"`
 }
 
 // Mark is a moment.
 type Mark struct {
-	Sequence uint64   `json:"sequence"` // with its kind it names the mark
-	Kind     MarkKind `json:"kind"`
-	Lane     string   `json:"lane"`
-	At       int64    `json:"at"` // ms since the epoch
-	Label    string   `json:"label"`
-	ID       string   `json:"id,omitempty"` // of a checkpoint
-	Struck   bool     `json:"struck,omitempty"`
-	StruckBy uint64   `json:"struckBy,omitempty"`
-	Updated  uint64   `json:"updated"`
+	Sequence    uint64   `json:"sequence"` // with its kind it names the mark
+	Kind        MarkKind `json:"kind"`
+	Lane        string   `json:"lane"`
+	At          int64    `json:"at"` // ms since the epoch
+	Label       string   `json:"label"`
+	ID          string   `json:"id,omitempty"` // of a checkpoint
+	Truncated   bool     `json:"struck,omitempty"`
+	TruncatedBy uint64   `json:"struckBy,omitempty"`
+	Updated     uint64   `json:"updated"`
 }
 
 // Kind is the kind of a [Span].

@@ -32,14 +32,14 @@ func (t *Timeline) truncateRanges(seq uint64, ranges []eventlog.Range) {
 			continue
 		}
 		for _, s := range t.spans { // parts are appended, and truncated already or after the range
-			if s.Lane == l.id && !s.Struck && reaches(g, s) && s.From <= g.To && g.From <= last(s, seq) {
+			if s.Lane == l.id && !s.Truncated && reaches(g, s) && s.From <= g.To && g.From <= last(s, seq) {
 				t.truncateSpan(l, s, g, seq)
 			}
 		}
 		if g.Scope.AnyCall() {
 			for _, m := range t.marks {
-				if m.Lane == l.id && !m.Struck && g.From <= m.Sequence && m.Sequence <= g.To && mortal(m.Kind) {
-					m.Struck, m.StruckBy, m.Updated = true, seq, seq
+				if m.Lane == l.id && !m.Truncated && g.From <= m.Sequence && m.Sequence <= g.To && mortal(m.Kind) {
+					m.Truncated, m.TruncatedBy, m.Updated = true, seq, seq
 				}
 			}
 		}
@@ -158,7 +158,7 @@ func (s *Span) cut(points []point, which []int) {
 }
 
 func truncated(s *Span, broken bool, seq uint64) {
-	s.Open, s.Struck, s.StruckBy, s.Updated = false, true, seq, seq
+	s.Open, s.Truncated, s.TruncatedBy, s.Updated = false, true, seq, seq
 	if broken {
 		s.Status = StatusInterrupted
 	}

@@ -103,9 +103,9 @@ func valid(t require.TestingT, v timeline.View, state *projector.Tree) {
 		require.LessOrEqual(t, s.StartedAt, s.EndedAt, "%+v", s)
 		require.Positive(t, s.Records, "%+v", s)
 		require.LessOrEqual(t, utf8.RuneCountInString(s.Label), timeline.MaxLabel)
-		require.Equal(t, s.Struck, s.StruckBy > 0)
-		if s.Struck {
-			require.True(t, !s.Open && s.To < s.StruckBy, "%+v", s)
+		require.Equal(t, s.Truncated, s.TruncatedBy > 0)
+		if s.Truncated {
+			require.True(t, !s.Open && s.To < s.TruncatedBy, "%+v", s)
 		}
 		if s.Open {
 			require.Contains(t, goesOn, s.Status, "%+v", s)
@@ -185,7 +185,7 @@ func tokens(t require.TestingT, v timeline.View, records []eventlog.Record, stat
 			}
 		}
 		require.Len(t, of, 1, "text %d is in one span", r.Sequence)
-		require.Equal(t, state.Dead.Covers(r), of[0].Struck, "text %d, %+v", r.Sequence, of[0])
+		require.Equal(t, state.Dead.Covers(r), of[0].Truncated, "text %d, %+v", r.Sequence, of[0])
 	}
 	for _, s := range v.Spans {
 		if s.Kind == timeline.KindText && s.CallID == "" {
