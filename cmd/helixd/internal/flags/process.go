@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // Process is what a command uses of its process.
@@ -20,7 +22,8 @@ type Process struct {
 	Log    *slog.Logger // to stderr
 	Logs   Log          // the flags of Log, for commands that read a configuration
 
-	lines chan string // of Stdin, once Ask has been called
+	lines  chan string // of Stdin, once Ask has been called
+	failed error       // why there are no more of them, nil: the input has ended
 }
 
 // Ask writes a question to the standard error, and returns the next line of the standard
@@ -32,17 +35,23 @@ func (p *Process) Ask(question string) (string, error) {
 		p.lines = lines
 		go func() { // a read of a terminal can't be ended
 			defer close(lines)
-			for in := bufio.NewScanner(p.Stdin); in.Scan(); {
+			in := bufio.NewScanner(p.Stdin)
+			in.Buffer(nil, api.MaxBody) // a longer one can't be sent
+			for in.Scan() {
 				select {
 				case lines <- in.Text():
 				case <-p.Ctx.Done():
 					return
 				}
 			}
+			p.failed = in.Err()
 		}()
 	}
 	select {
 	case line, ok := <-p.lines:
+		if !ok && p.failed != nil {
+			return "", fmt.Errorf("the standard input: %w", p.failed)
+		}
 		if !ok {
 			return "", io.EOF
 		}

@@ -243,6 +243,21 @@ func TestChat(t *testing.T) {
 	require.Contains(t, out, `failed: "no such model"`)
 }
 
+// A message may be as long as the daemon takes one. A line that is longer is no end of the input.
+func TestChatTakesLongLines(t *testing.T) {
+	log, helixd := clitest.Daemon[Talk](t, talkers()...)
+	long := strings.Repeat("x", 1<<20)
+	out, _, err := helixd(long+"\nagain\n", "chat", "echo", "--session", "s")
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(out, "Hello"), "%s", out)
+	messages := clitest.Folded(t, log, "s").Messages
+	require.Equal(t, long, messages[0].Content)
+
+	_, notes, err := helixd("one\n"+strings.Repeat("x", api.MaxBody)+"\ntwo\n", "chat", "echo", "--session", "t")
+	require.EqualError(t, err, "the standard input: bufio.Scanner: token too long")
+	require.NotContains(t, notes, "Continue with")
+}
+
 // A connection that breaks off ends a chat with its error: its EOF is not the end of the input.
 func TestChatThatLosesTheConnection(t *testing.T) {
 	routes := http.NewServeMux()
