@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helixd/helixd/agentloop/model/upstream"
@@ -125,7 +127,8 @@ func failed(err error, p *process, d *delivery) error {
 	return e
 }
 
-// sdkClient makes a client that can do nothing for the server.
+// sdkClient makes a client that can do nothing for the server. The SDK gets to see only what such a
+// client may be sent: it dereferences the parameters of other notifications, which may be missing.
 func (c *Client) sdkClient() *mcp.Client {
 	o := &mcp.ClientOptions{
 		Capabilities:                &mcp.ClientCapabilities{},
@@ -138,15 +141,21 @@ func (c *Client) sdkClient() *mcp.Client {
 		o.ToolListChangedHandler = changed // over HTTP it would open a stream
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "helixd", Version: c.opts.Version}, o)
-	if c.server.URL != "" {
-		client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-				if r, ok := req.(*mcp.ToolListChangedRequest); ok {
-					changed(ctx, r)
+	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			switch {
+			case method == "ping", method == "notifications/progress":
+			case method == "notifications/tools/list_changed":
+				if c.server.URL != "" {
+					changed(ctx, nil)
 				}
-				return next(ctx, method, req)
+			case strings.HasPrefix(method, "notifications/"):
+				return nil, nil
+			default:
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + " is not supported"}
 			}
-		})
-	}
+			return next(ctx, method, req)
+		}
+	})
 	return client
 }

@@ -1,0 +1,81 @@
+package mcptool_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/mcptool"
+)
+
+// message is one that a client has sent.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"` // empty: it is an answer to a request of the server
+}
+
+// hostile is an HTTP server with the tool t. It answers as the protocol says until answer, which gets
+// every other message, takes over.
+func hostile(t *testing.T, answer http.HandlerFunc, tool func(http.ResponseWriter, *http.Request, message)) mcptool.Server {
+	t.Helper()
+	w := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var m message
+		body, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(body, &m)
+		result := map[string]string{
+			"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`,
+			"tools/list": `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`,
+		}[m.Method]
+		switch {
+		case result != "":
+			rw.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(rw, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+		case m.Method == "tools/call":
+			tool(rw, r, m)
+		case m.Method == "" && answer != nil:
+			answer(rw, r)
+		case m.ID == nil || m.Method == "":
+			rw.WriteHeader(http.StatusAccepted)
+		default:
+			http.NotFound(rw, r)
+		}
+	}))
+	t.Cleanup(w.Close)
+	return mcptool.Server{Name: "s", URL: w.URL}
+}
+
+// sends answers a call with messages of the server's own and the result.
+func sends(rw http.ResponseWriter, m message, own ...string) {
+	rw.Header().Set("Content-Type", "text/event-stream")
+	for _, text := range own {
+		fmt.Fprintf(rw, "data: {\"jsonrpc\":\"2.0\",%s}\n\n", text)
+	}
+	fmt.Fprintf(rw, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"fine\"}]}}\n\n", m.ID)
+}
+
+// A server may send anything between a call and its result: it ends nothing.
+func TestAServerSendsWhatItWasNotOffered(t *testing.T) {
+	methods := []string{
+		"ping", "roots/list", "sampling/createMessage", "elicitation/create", "completion/complete", "unknown", "tools/call",
+		"notifications/cancelled", "notifications/tools/list_changed", "notifications/prompts/list_changed",
+		"notifications/resources/list_changed", "notifications/resources/updated", "notifications/message", "notifications/progress",
+		"notifications/elicitation/complete", "notifications/subscriptions/acknowledged", "notifications/unknown",
+	}
+	var own []string
+	for i, method := range methods {
+		for j, params := range []string{"", `,"params":null`, `,"params":{}`} {
+			own = append(own, fmt.Sprintf(`"method":%q%s`, method, params), fmt.Sprintf(`"id":%d,"method":%q%s`, 100*i+j, method, params))
+		}
+	}
+	c := open(t, hostile(t, nil, func(rw http.ResponseWriter, _ *http.Request, m message) { sends(rw, m, own...) }), nil)
+	for range 2 {
+		result, err := call(t, t.Context(), c, "s_t", `{}`)
+		require.NoError(t, err)
+		require.Equal(t, `"fine"`, result)
+	}
+}
