@@ -38,7 +38,7 @@ func (c *Checker) Check() error {
 	}
 	calls, runs := c.tools.count()
 	deployment.Say("%d sessions, %d records, %d of them truncated; %d appends and %d runs acknowledged; %d claims; %d tool calls made %d times; readers got %d chunks",
-		len(all), total.records, total.struck, total.acks, total.runs, total.claims, calls, runs, total.shown)
+		len(all), total.records, total.truncated, total.acks, total.runs, total.claims, calls, runs, total.shown)
 	deployment.Say("noted: %s", c.noted())
 	return nil
 }
@@ -53,11 +53,11 @@ func (c *Checker) each(f func(i int, l *ledger)) {
 }
 
 // figures are what was checked.
-type figures struct{ records, struck, acks, runs, claims, shown int }
+type figures struct{ records, truncated, acks, runs, claims, shown int }
 
 func (f *figures) add(g figures) {
 	f.records += g.records
-	f.struck += g.struck
+	f.truncated += g.truncated
 	f.acks += g.acks
 	f.runs += g.runs
 	f.claims += g.claims
@@ -113,7 +113,7 @@ func (c *Checker) checkSession(l *ledger) (f figures, err error) {
 	}
 	for _, r := range records {
 		if dead.Covers(r) {
-			f.struck++
+			f.truncated++
 		}
 		if r.Type == (*fact.RunClaimed)(nil).Type() {
 			f.claims++

@@ -51,7 +51,7 @@ export async function outlivesTheDaemon({ browser, demo, log }) {
   if (records.filter((r) => r.type === 'run_claimed').length > 1) { // otherwise it was finished before the kill
     await until('a mark tells of it', async () => (await values(page, part('mark'), 'data-kind')).includes('takeover'));
   }
-  if (records.some((r) => r.type === 'truncated')) await until('truncated records are shown', () => page.$(part('span', '[data-struck]')));
+  if (records.some((r) => r.type === 'truncated')) await until('truncated records are shown', () => page.$(part('span', '[data-truncated]')));
   await until('its lane', async () => (await values(page, part('lane'), 'data-lane')).includes(session));
   await close(page);
 }

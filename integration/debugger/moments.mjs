@@ -161,7 +161,7 @@ export async function detective({ browser, demo, log }) {
   await until('the sub-agent has a lane', async () => (await values(page, part('lane'), 'data-lane')).join() === `${incident},${incident}-sub-call_0_0`);
   for (const kind of ['takeover', 'checkpoint', 'error']) await until(`a mark ${kind}`, async () => (await values(page, part('mark'), 'data-kind')).includes(kind));
   log(`marks: ${(await values(page, part('mark'), 'data-kind')).join(' ')}`);
-  await appears(page, part('span', '[data-struck]')); // text that the dead node had streamed
+  await appears(page, part('span', '[data-truncated]')); // text that the dead node had streamed
   for (const kind of ['approval', 'child', 'tool']) await appears(page, part('span', `[data-kind="${kind}"]`));
   await close(page);
 }

@@ -54,7 +54,7 @@ const toEnd = (page) => page.evaluate(() => { const l = document.querySelector('
 
 const failed = async (page) => {
   await settles(page, incident, 284);
-  await appears(page, part('span', '[data-struck]'));
+  await appears(page, part('span', '[data-truncated]'));
   await toEnd(page);
 };
 

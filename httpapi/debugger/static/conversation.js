@@ -36,13 +36,13 @@ function itemsOf(app, root, s, outside) {
       if (item) out.push(item)
     }
   }
-  const struck = struckOf(root, s)
+  const truncated = truncatedOf(root, s)
   let turn = 0
   let group = 0
   beside(-1)
   messages.forEach((m, i) => {
     group = Math.floor(i / GROUP)
-    while (struck.length && struck[0].from < m.sequence) out.push(struckItem(app, root, struck.shift()))
+    while (truncated.length && truncated[0].from < m.sequence) out.push(truncatedItem(app, root, truncated.shift()))
     if (m.turn !== turn && m.role !== 'tool') {
       turn = m.turn
       if (turn > 1) out.push({ key: `turn ${turn}`, build: () => h('div', { class: 'turn' }, `Turn ${turn}`) })
@@ -57,7 +57,7 @@ function itemsOf(app, root, s, outside) {
     })
     beside(i)
   })
-  for (const g of struck) out.push(struckItem(app, root, g))
+  for (const g of truncated) out.push(truncatedItem(app, root, g))
   const step = s.turn?.step
   if (step && !step.recorded) out.push(partial(step))
   if (s.error) {
@@ -284,9 +284,9 @@ function aside(app, root, s, a) {
   return null
 }
 
-// struckOf returns the ranges of a session that truncation has truncated, those
+// truncatedOf returns the ranges of a session that truncation has truncated, those
 // that are in one place as one.
-function struckOf(root, s) {
+function truncatedOf(root, s) {
   const ranges = (root.dead ?? []).filter((g) => g.agentId === s.sessionId).sort((a, b) => a.from - b.from)
   const out = []
   for (const g of ranges) {
@@ -301,9 +301,9 @@ function struckOf(root, s) {
   return out
 }
 
-function struckItem(app, root, g) {
+function truncatedItem(app, root, g) {
   return {
-    key: `struck ${g.from} ${g.to} ${g.ranges.length}`,
+    key: `truncated ${g.from} ${g.to} ${g.ranges.length}`,
     build() {
       const body = h('div', { class: 'body' })
       const box = h('details', {},
@@ -318,12 +318,12 @@ function struckItem(app, root, g) {
           body.replaceChildren(h('p', { class: 'bad' }, plain(err.message)))
         })
       })
-      return h('div', { class: 'struck', 'data-test': 'struck', 'data-from': g.from, 'data-to': g.to }, box, h('span', { class: 'where' }, place(app, g.from), ' – ', place(app, g.to)))
+      return h('div', { class: 'truncated', 'data-test': 'truncated', 'data-from': g.from, 'data-to': g.to }, box, h('span', { class: 'where' }, place(app, g.from), ' – ', place(app, g.to)))
     },
   }
 }
 
-const mostStruck = 5000 // records that are read to show what was truncated
+const mostTruncated = 5000 // records that are read to show what was truncated
 
 const contents = {
   text_delta: (d) => ['text', d.delta], thinking: (d) => (d.isComplete ? null : ['reasoning', d.content]),
@@ -337,9 +337,9 @@ async function readStruck(app, session, g) {
   const blocks = []
   let count = 0
   let whole = false
-  const params = { from: Math.max(0, g.from - 1), to: g.to, dead: 1, limit: mostStruck }
+  const params = { from: Math.max(0, g.from - 1), to: g.to, dead: 1, limit: mostTruncated }
   await app.api.ndjson(sessionPath(session, 'records'), params, (r) => {
-    if (!strikes(g.ranges, r)) return
+    if (!truncates(g.ranges, r)) return
     count++
     const [kind, said, of] = Object.hasOwn(contents, r.type) ? contents[r.type](r.data) ?? [] : []
     const last = whole ? undefined : blocks.at(-1)
@@ -361,9 +361,9 @@ const mortal = new Set(['user_message', 'message_added', 'run_requested', 'model
   'stream_resumed', 'stream_end', 'stream_failed', 'call_suspended', 'result_submitted', 'interrupt_requested', 'remote_progress',
   'memory_recalled', 'workspace_saved', 'workspace_restored'])
 
-// strikes reports whether one of the ranges truncates a record, as package
+// truncates reports whether one of the ranges truncates a record, as package
 // eventlog has it.
-export function strikes(ranges, r) {
+export function truncates(ranges, r) {
   return ranges.some((g) => {
     if (g.agentId !== r.agent || r.sequence < g.from || r.sequence > g.to) return false
     if (g.scope === 'all') return r.kind === 'chunk' || mortal.has(r.type)

@@ -24,14 +24,14 @@ export function createLegend(element, hidden, changed) {
   let known = ''
   return function show(t) {
     const kinds = new Set(), seen = new Set()
-    let failed = false, struck = false
+    let failed = false, truncated = false
     for (const s of t?.spans ?? []) {
       kinds.add(kindOf(s))
       failed ||= s.status === 'failed' || s.status === 'denied'
-      struck ||= Boolean(s.struck)
+      truncated ||= Boolean(s.struck)
     }
     for (const m of t?.marks ?? []) seen.add(m.kind)
-    const now = JSON.stringify([[...kinds], [...seen], failed, struck])
+    const now = JSON.stringify([[...kinds], [...seen], failed, truncated])
     if (now === known) return
     known = now
     const swatch = (...names) => h('span', { class: ['lg-block', ...names], 'aria-hidden': 'true' })
@@ -44,7 +44,7 @@ export function createLegend(element, hidden, changed) {
         },
       }, swatch('sp', `k-${kind}`), name)),
       failed && h('span', {}, swatch('sp', 's-failed'), 'failed or refused'),
-      struck && h('span', {}, h('span', { class: 'lg-block sp k-text', 'data-struck': true, 'aria-hidden': 'true' }), 'truncated'),
+      truncated && h('span', {}, h('span', { class: 'lg-block sp k-text', 'data-truncated': true, 'aria-hidden': 'true' }), 'truncated'),
       Object.entries(marks).filter(([kind]) => seen.has(kind)).map(([kind, name]) => h('span', {}, h('span', { class: `mk m-${kind}`, 'aria-hidden': 'true' }), name)))
   }
 }

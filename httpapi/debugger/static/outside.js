@@ -2,7 +2,7 @@
 // appended, read as messages.
 
 import { sessionPath } from './api.js'
-import { strikes } from './conversation.js'
+import { truncates } from './conversation.js'
 
 const MOST = 5000 // chunks that are read
 
@@ -23,7 +23,7 @@ export async function outsideOf(app, session, n, root) {
       known.to = n
     }
   }
-  const messages = fold(known.chunks.filter((r) => r.sequence <= n && !strikes(root.dead ?? [], r)))
+  const messages = fold(known.chunks.filter((r) => r.sequence <= n && !truncates(root.dead ?? [], r)))
   if (known.chunks.length >= MOST && n > known.chunks.at(-1).sequence) messages.push({ most: MOST })
   return messages
 }

@@ -2,7 +2,7 @@
 
 import { h, put } from './dom.js'
 import { line, moment as timeOf, number, plain } from './format.js'
-import { strikes } from './conversation.js'
+import { truncates } from './conversation.js'
 import { readBack } from './backwards.js'
 import { actor } from './extras.js'
 import { failure } from './dialog.js'
@@ -131,13 +131,13 @@ export function mount(element, app) {
   }
 
   function row(r, n, current, several, marks) {
-    const by = marks.find((m) => m.sequence > r.sequence && strikes(m.data?.ranges ?? [], r))
+    const by = marks.find((m) => m.sequence > r.sequence && truncates(m.data?.ranges ?? [], r))
     const time = Date.parse(r.origin?.time ?? r.time)
     const body = h('div', { class: 'payload' })
     const tabindex = current ? 0 : -1
     const item = h('li', {
       class: [r.kind, by && 'dead', r.sequence > n && 'later'], 'data-test': 'record-row', 'data-sequence': r.sequence, 'data-type': r.type,
-      'data-struck': by ? by.sequence : undefined, 'aria-current': current ? 'true' : undefined,
+      'data-truncated': by ? by.sequence : undefined, 'aria-current': current ? 'true' : undefined,
     },
     h('div', { class: 'line' },
       h('button', { type: 'button', class: 'quiet twist', tabindex, 'aria-expanded': 'false', 'aria-label': `Payload of ${r.sequence}`, onclick: (e) => turn(e.currentTarget) }, '▸'),

@@ -29,6 +29,6 @@ export function describe(span, verdict = span.status) {
   const isArguments = span.kind === 'text' && span.callId // a model writes them as it writes text
   let words = isArguments ? label || 'arguments' : span.kind === 'suspended' || span.kind === 'step' || span.kind === 'run' ? nameOf(span) : label && label !== kind ? `${kind} ${label}` : kind
   if (verdict && verdict !== 'done') words += `, ${verdict === 'waiting' ? 'pending' : verdict}`
-  if (span.struck) words += ', taken back'
+  if (span.struck) words += ', truncated'
   return words
 }

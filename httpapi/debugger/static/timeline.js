@@ -185,7 +185,7 @@ export function mount(element, app) {
     const room = new Map()
     keep(ticks, moments.slice(0, MOST_MARKS), (m) => keyOf(m.mark), makeMark, (el, m) => {
       el.mark = m.mark // there may be news of it
-      el.toggleAttribute('data-struck', Boolean(m.mark.struck))
+      el.toggleAttribute('data-truncated', Boolean(m.mark.struck))
       const near = room.get(m.y) ?? []
       el.toggleAttribute('data-slim', near.some((x) => Math.abs(x - m.a) < 9))
       near.push(m.a)
@@ -232,7 +232,7 @@ export function mount(element, app) {
       el.dataset.to = span.to
       el.className = `sp k-${span.kind === 'text' && span.callId ? 'arguments' : span.kind} s-${verdict ? 'failed' : span.status}`
       el.toggleAttribute('data-open', Boolean(span.open))
-      el.toggleAttribute('data-struck', Boolean(span.struck))
+      el.toggleAttribute('data-truncated', Boolean(span.struck))
       const name = nameOf(span), about = describe(span, verdict)
       const took = span.endedAt > span.startedAt ? duration(span.endedAt - span.startedAt) : ''
       el.setAttribute('aria-label', `${name} ${took}${about.startsWith(name) ? about.slice(name.length) : `, ${about}`}, records ${span.from} to ${span.to}`)
