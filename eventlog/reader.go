@@ -85,11 +85,11 @@ func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 				yield(Record{}, err)
 				return
 			}
-			told, err := r.catchUp(ctx, rec, yield)
+			more, err := r.catchUp(ctx, rec, yield)
 			if err != nil {
 				yield(Record{}, err)
 			}
-			if err != nil || !told {
+			if err != nil || !more {
 				return
 			}
 			r.last = rec.Sequence

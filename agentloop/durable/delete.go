@@ -25,7 +25,7 @@ func (s *Streams) Delete(ctx context.Context, id string, by Owner) error {
 	if err := s.there(t); err != nil {
 		return err
 	}
-	return s.remove(ctx, id, by.may) // again: somebody else may have created it anew
+	return s.remove(ctx, id, by.may) // again: another caller may have created it again
 }
 
 // Expire is Delete for a stream that has expired; others are left alone. It also erases one

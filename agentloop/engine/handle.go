@@ -221,7 +221,7 @@ func (h *Handle) follow(ctx context.Context, run *projector.Run, from uint64, yi
 	for again := true; again; {
 		again = false
 		for r, err := range reader.Records(ctx) {
-			if _, told := errors.AsType[*eventlog.StreamTruncatedError](err); told {
+			if _, truncated := errors.AsType[*eventlog.StreamTruncatedError](err); truncated {
 				again = true
 				break // what survives comes next
 			}

@@ -148,7 +148,7 @@ func reach(kind eventlog.MemoryScopeKind) string {
 	case eventlog.MemoryOfUser:
 		return "about this user, in all conversations"
 	case eventlog.MemoryOfAgent:
-		return "in all conversations, whoever they are with"
+		return "in all conversations, with whichever user"
 	default:
 		return "in this conversation, however long it becomes"
 	}

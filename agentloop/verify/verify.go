@@ -192,15 +192,15 @@ func (v *verifier) decide() {
 // decider is today's. Aborts that were sent to remote agents leave no record, so it takes them
 // as sent.
 func (v *verifier) decider(busy func(string) bool) decide.Decider {
-	told := map[string]bool{}
+	stopped := map[string]bool{}
 	for _, s := range v.tree.Sessions() {
 		if decide.Aborting(s) {
 			for c := range s.OpenCalls() {
-				told[decide.StopKey(s.SessionID, c.ID)] = true
+				stopped[decide.StopKey(s.SessionID, c.ID)] = true
 			}
 		}
 	}
-	return decide.Decider{Agents: v.defs, Busy: busy, Stopped: told}
+	return decide.Decider{Agents: v.defs, Busy: busy, Stopped: stopped}
 }
 
 // shown are the keys of effects that have produced output and have not ended.

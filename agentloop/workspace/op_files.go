@@ -101,7 +101,7 @@ func someBytes(data []byte, from, limit int) (content string, next int, err erro
 
 type writeArgs struct {
 	Path    string `json:"path" jsonschema:"the file, relative to the workspace"`
-	Content string `json:"content" jsonschema:"all that the file shall hold"`
+	Content string `json:"content" jsonschema:"the file's whole content"`
 }
 
 type writeResult struct {
@@ -126,7 +126,7 @@ func writeFile(ctx context.Context, w Workspace, in writeArgs) (any, error) {
 type editArgs struct {
 	Path string `json:"path" jsonschema:"the file, relative to the workspace"`
 	Old  string `json:"old" jsonschema:"the text to replace, exactly as it is in the file, with enough around it to be there only once"`
-	New  string `json:"new" jsonschema:"what shall stand there"`
+	New  string `json:"new" jsonschema:"the text that replaces it"`
 }
 
 type editResult struct {
@@ -204,7 +204,7 @@ func deleteFile(ctx context.Context, w Workspace, in deleteArgs) (any, error) {
 
 type moveArgs struct {
 	From string `json:"from" jsonschema:"the file or folder, relative to the workspace"`
-	To   string `json:"to" jsonschema:"where it shall be; nothing may be there yet"`
+	To   string `json:"to" jsonschema:"the new path, where nothing may be yet"`
 }
 
 type moveResult struct {

@@ -30,7 +30,7 @@ type Decider struct {
 	Stopped    map[string]bool       // by StopRemote's key: an abort was sent
 }
 
-// Decide returns what is to be done in a tree: the effects that shall be under
+// Decide returns what is to be done in a tree: the effects that must be under
 // way now, those that are already included, and the appends that are due.
 // Nothing means that the tree is idle. Except for what is under way it is pure:
 // every holder of the tree decides the same.

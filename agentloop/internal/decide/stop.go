@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// interrupt decides about a run that shall stop for now: model calls end at
+// interrupt decides about a run that is to stop for now: model calls end at
 // once, tools that run come to their end, nothing new begins, sub-agents stop
 // first, remote ones too. Then the files are saved that a checkpoint needs.
 func (d Decider) interrupt(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
@@ -41,7 +41,7 @@ func (d Decider) interrupt(t *projector.Tree, s *projector.Session, stop project
 	return []Effect{Interrupt{Session: s.SessionID, Reason: stop.Reason}}
 }
 
-// abort decides about a run that shall end at once: what it does is cut off,
+// abort decides about a run that is to end at once: what it does is cut off,
 // and remote agents that this node does not follow get an abort.
 func (d Decider) abort(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
 	open := func(child *projector.Session) bool { return child.Turn != nil }

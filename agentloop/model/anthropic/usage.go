@@ -19,7 +19,7 @@ func (c *counts) start(u sdk.Usage) {
 func (c *counts) delta(u sdk.MessageDeltaUsage) {
 	for _, field := range []struct {
 		count *int64
-		told  bool
+		given bool
 		value int64
 	}{
 		{&c.input, u.JSON.InputTokens.Valid(), u.InputTokens},
@@ -28,7 +28,7 @@ func (c *counts) delta(u sdk.MessageDeltaUsage) {
 		{&c.output, u.JSON.OutputTokens.Valid(), u.OutputTokens},
 		{&c.thinking, u.JSON.OutputTokensDetails.Valid(), u.OutputTokensDetails.ThinkingTokens},
 	} {
-		if field.told {
+		if field.given {
 			*field.count = field.value
 		}
 	}

@@ -179,8 +179,8 @@ func (c Caller) Document(ctx context.Context, route string, body, v any) (err er
 	case len(document) > maxDocument:
 		return &model.Error{Code: model.CodeProvider, Message: "the provider's answer is too long"}
 	}
-	if told := c.toldError(document); told != nil {
-		return told
+	if reported := c.reportedError(document); reported != nil {
+		return reported
 	}
 	if err := json.Unmarshal(document, v); err != nil {
 		return &model.Error{Code: model.CodeProvider, Message: "the provider's answer cannot be read", Cause: err}

@@ -41,14 +41,14 @@ func (c Caller) notStream(ctx context.Context, res *http.Response) error {
 	case err != nil:
 		return c.networkError("", err)
 	}
-	if told := c.toldError(body); told != nil {
-		return told
+	if reported := c.reportedError(body); reported != nil {
+		return reported
 	}
 	return &model.Error{Code: model.CodeProvider, Message: "the provider answered with JSON instead of a stream"}
 }
 
-// toldError is the error that an answer with a status of success holds, or nil.
-func (c Caller) toldError(body []byte) error {
+// reportedError is the error that an answer with a status of success holds, or nil.
+func (c Caller) reportedError(body []byte) error {
 	var fields struct {
 		Error json.RawMessage `json:"error"`
 	}

@@ -48,7 +48,7 @@ func (s *space) openFile(name string) (f *os.File, size int64, err error) {
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%w: it is not a regular file", workspace.ErrName)
 	case !s.p.user.owns(info):
-		err = fmt.Errorf("%w: the file is somebody else's", workspace.ErrOutside)
+		err = fmt.Errorf("%w: the file has another owner", workspace.ErrOutside)
 	default:
 		return f, info.Size(), nil
 	}

@@ -24,7 +24,7 @@ var (
 	tempNames = []string{"/tmp", "/var/tmp", "/dev/shm"}
 )
 
-// isolate makes of this process's own namespaces what a command shall see: the
+// isolate makes of this process's own namespaces what a command may see: the
 // machine read-only and without what is hidden, the workspace, and a place for
 // temporary files.
 func isolate(j job) (home, temp string, err error) {

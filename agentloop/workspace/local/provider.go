@@ -429,7 +429,7 @@ func (p *Provider) Roots(context.Context) ([]string, error) {
 	}
 	var roots []string
 	for _, t := range trees {
-		if !t.IsDir() { // somebody else's
+		if !t.IsDir() { // not a workspace
 			continue
 		}
 		root, err := os.ReadFile(filepath.Join(p.dir, "trees", t.Name(), "root"))

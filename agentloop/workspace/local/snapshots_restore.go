@@ -108,7 +108,7 @@ func (s *space) clear(ctx context.Context, want filetree.Tree) error {
 	return err
 }
 
-// bring makes a name what it shall be.
+// bring makes a name what the snapshot has.
 func (s *space) bring(name string, have, want filetree.Node, contents string) error {
 	switch {
 	case want.Mode.IsDir():

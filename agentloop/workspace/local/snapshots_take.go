@@ -193,7 +193,7 @@ func (s *space) letRead(name string, info fs.FileInfo) (lock func() error, err e
 }
 
 // errNotOwn: a file is not the agent's.
-var errNotOwn = errors.New("the file is somebody else's")
+var errNotOwn = errors.New("the file has another owner")
 
 // seen is a file's hash when it was so.
 type seen struct {

@@ -37,7 +37,7 @@ const (
 
 var (
 	// errChanged: the head is not the one that was read any more.
-	errChanged = errors.New("objects: somebody else has changed the workspace")
+	errChanged = errors.New("objects: another writer has changed the workspace")
 	// errMissing: a content is not there, or not what its hash says.
 	errMissing = errors.New("objects: a content is damaged or missing")
 )
@@ -253,7 +253,7 @@ func (p *Provider) erase(ctx context.Context, filter string, below uint64, befor
 const longestPause = 250 * time.Millisecond
 
 // overwrite overwrites a message's bytes, and pauses as long as it took: the
-// store is locked while it rewrites a block, and writers shall wait for one
+// store is locked while it rewrites a block, and writers are to wait for one
 // only. One that is gone is no error.
 func (p *Provider) overwrite(ctx context.Context, sequence uint64) error {
 	began := time.Now()

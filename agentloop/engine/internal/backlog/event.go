@@ -29,9 +29,9 @@ func newEvent[P any](name string, p P, pick func(*agentloop.Hooks) hook[P]) Even
 	}}
 }
 
-// Told returns the event for those of the hooks that want to know of it, and
-// whether there are any.
-func (ev Event) Told(hooks []*agentloop.Hooks) (Event, bool) {
+// For returns the event for those of the hooks that handle it, and whether there
+// are any.
+func (ev Event) For(hooks []*agentloop.Hooks) (Event, bool) {
 	ev.Chain = nil
 	for _, one := range hooks {
 		if ev.Of(one) != nil {

@@ -25,7 +25,7 @@ type Queue struct {
 	// become due together.
 	results map[string][]result
 	began   map[string]int64 // when a call or a model call began, ms; by call id or effect key
-	told    map[string]bool  // companion calls whose beginning is queued, by effect key
+	begun   map[string]bool  // companion calls whose beginning is queued, by effect key
 }
 
 // result is a call's result. Hooks are notified of results in the model's order.
@@ -40,7 +40,7 @@ func New(tree *projector.Tree, defs map[string]*plan.Agent, request func(run str
 	return &Queue{
 		tree: tree, defs: defs, request: request,
 		due: map[string][]Event{}, results: map[string][]result{}, began: map[string]int64{},
-		told: map[string]bool{},
+		begun: map[string]bool{},
 	}
 }
 
@@ -159,10 +159,10 @@ func (q *Queue) announceCompanion(s *projector.Session, wanted []decide.Effect) 
 	for _, e := range wanted {
 		run, ok := e.(decide.RunCompanion)
 		name := decide.CallKey(s.SessionID, run.Call.ID)
-		if !ok || q.told[name] {
+		if !ok || q.begun[name] {
 			continue
 		}
-		q.told[name] = true
+		q.begun[name] = true
 		def := q.defs[s.AgentType]
 		if schema, ok := def.ArgumentsOf(run.Call.Name); ok && plan.CheckArguments(schema, run.Call.Arguments) == nil {
 			q.enqueue(s, BeforeTool(run.Call.Name, run.Call.ID, run.Call.Arguments))
@@ -175,12 +175,12 @@ func (q *Queue) enqueue(s *projector.Session, events ...Event) {
 	q.due[s.SessionID] = append(q.due[s.SessionID], q.wanted(s, events)...)
 }
 
-// wanted keeps the events that a session's hooks want to know of.
+// wanted keeps the events that a session's hooks handle.
 func (q *Queue) wanted(s *projector.Session, events []Event) []Event {
 	hooks := q.Of(s)
 	var out []Event
 	for _, ev := range events {
-		if ev, told := ev.Told(hooks); told {
+		if ev, handled := ev.For(hooks); handled {
 			out = append(out, ev)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 
 // tell calls the hooks of the task's session for an event.
 func (t *task) tell(ctx context.Context, ev backlog.Event) {
-	var told bool
-	t.look(func(s *projector.Session) { ev, told = ev.Told(t.hooks.Of(s)) })
-	if told {
+	var handled bool
+	t.look(func(s *projector.Session) { ev, handled = ev.For(t.hooks.Of(s)) })
+	if handled {
 		t.fire(ctx, ev)
 	}
 }
@@ -104,9 +104,9 @@ func (t *task) pass() { t.passOnce.Do(func() { close(t.passed) }) }
 
 // beforeModel calls the hooks for a model call that is about to be made.
 func (t *task) beforeModel(ctx context.Context, e decide.CallModel) {
-	told := false
-	t.look(func(s *projector.Session) { told = len(t.hooks.Of(s)) > 0 })
-	if !told {
+	handled := false
+	t.look(func(s *projector.Session) { handled = len(t.hooks.Of(s)) > 0 })
+	if !handled {
 		return
 	}
 	t.tell(ctx, backlog.BeforeLLMCall(agentloop.BeforeLLMCallPayload{

@@ -29,7 +29,7 @@ type Host struct {
 	Files        *files.Files
 	Goroutines   *sync.WaitGroup             // of all goroutines
 	Drains       <-chan struct{}             // closed when the node drains
-	HandsOver    func(agentType string) bool // whether an agent's runs shall continue elsewhere
+	HandsOver    func(agentType string) bool // whether an agent's runs are to continue on other nodes
 	// Spread reports whether a tree should continue at another node, which is less busy. It
 	// is to be handed over then.
 	Spread func(session, agentType string) bool

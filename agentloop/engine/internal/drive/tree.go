@@ -294,7 +294,7 @@ func MayMove(t *projector.Tree) bool {
 	return !slices.ContainsFunc(t.Sessions(), func(s *projector.Session) bool { return s.Workspace != nil })
 }
 
-// underWay are the effects without those that would begin something long: another node shall begin that. Hooks are
+// underWay are the effects without those that would begin something long: another node is to begin that. Hooks are
 // still called here, and the files of a step are saved.
 func (r *Tree) underWay(effects []decide.Effect) []decide.Effect {
 	return slices.DeleteFunc(effects, func(e decide.Effect) bool {

@@ -133,9 +133,9 @@ func (o opening) open(ctx context.Context) error {
 			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, Base: o.FactBase(),
 		})
 	}
-	var told error
+	var notice error
 	if isLost || o.w != nil && o.w.Stale {
-		if told, err = o.restore(ctx, p.ID(), ws, known, isLost); err != nil {
+		if notice, err = o.restore(ctx, p.ID(), ws, known, isLost); err != nil {
 			return err
 		}
 		facts = append(facts, &fact.WorkspaceRestored{Base: o.FactBase()})
@@ -143,7 +143,7 @@ func (o opening) open(ctx context.Context) error {
 	if err := o.record(ctx, facts...); err != nil {
 		return err
 	}
-	return told
+	return notice
 }
 
 // find opens the workspace, or finds the one that is known. isLost says that
@@ -193,7 +193,7 @@ func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []fa
 
 // restore makes the files those of the state's snapshot, and returns an error for
 // the model, nil if the files are those that it expects.
-func (o opening) restore(ctx context.Context, provider string, ws workspace.Workspace, known, lost bool) (told, err error) {
+func (o opening) restore(ctx context.Context, provider string, ws workspace.Workspace, known, lost bool) (notice, err error) {
 	files := ws.Snapshots()
 	to := func(snapshot json.RawMessage) error {
 		return o.files.Ask(ctx, provider, askRestore, func() error {
@@ -203,32 +203,32 @@ func (o opening) restore(ctx context.Context, provider string, ws workspace.Work
 			return files.Restore(ctx, snapshot)
 		})
 	}
-	// The conversation has what no snapshot has, unless it was taken back.
+	// The conversation has what no snapshot has, unless it was rolled back.
 	behind := o.w.Dirty || lost && !o.w.Stale
 	switch {
 	case files == nil && known && !lost:
 		return errFilesStay, nil
 	case files == nil && lost:
-		told, err = errFilesLost, to(nil)
+		notice, err = errFilesLost, to(nil)
 	case files == nil:
-		told, err = errFilesElsewhere, to(nil)
+		notice, err = errFilesElsewhere, to(nil)
 	default:
 		err = to(o.w.Snapshot)
 		switch {
 		case errors.Is(err, workspace.ErrGone) && o.w.Snapshot != nil:
-			told, err = errFilesLost, to(nil)
+			notice, err = errFilesLost, to(nil)
 		case behind && !lost:
-			told = errFilesBehind
+			notice = errFilesBehind
 		case behind && o.w.Snapshot == nil:
-			told = errFilesLost
+			notice = errFilesLost
 		case behind:
-			told = errFilesBack
+			notice = errFilesBack
 		}
 	}
 	if err != nil {
 		return nil, &workspaceFailure{err}
 	}
-	return told, nil
+	return notice, nil
 }
 
 // removeAll removes the files of a workspace that has no snapshot to make them

@@ -37,7 +37,7 @@ func (n *Node) Draining() bool {
 	}
 }
 
-// HandsOver reports whether an agent's runs shall continue elsewhere.
+// HandsOver reports whether an agent's runs are to continue on other nodes.
 func (n *Node) HandsOver(agentType string) bool {
 	return n.Draining() && n.worklist != nil && n.worklist.Hosted(agentType)
 }

@@ -103,13 +103,13 @@ func (c Clock) Interruption(s *projector.Session, reason string) []Draft {
 		base.Step = s.Turn.Step.Number
 	}
 	checkpoint := CheckpointID(s.SessionID, s.StepCount, base.Timestamp)
-	told := &eventlog.RunInterrupted{RunID: run, CheckpointID: &checkpoint, Base: base}
+	interrupted := &eventlog.RunInterrupted{RunID: run, CheckpointID: &checkpoint, Base: base}
 	if reason != "" {
-		told.Reason = &reason
+		interrupted.Reason = &reason
 	}
 	return []Draft{
 		{Run: run, Chunk: &eventlog.CheckpointCreated{RunID: run, CheckpointID: checkpoint, StepCount: s.StepCount, Base: base}},
-		{Run: run, Chunk: told},
+		{Run: run, Chunk: interrupted},
 		{Run: run, Fact: &fact.RunEnded{RunID: run, Status: fact.RunStopped, Base: c.FactBase(s.SessionID)}},
 	}
 }

@@ -88,9 +88,9 @@ func (ids *IDs) of(agent, id string) *fact.RemoteCall {
 }
 
 // begin is of for what may begin a call: one that is finished is another call.
-func (ids *IDs) begin(agent, id string, anew bool) string {
+func (ids *IDs) begin(agent, id string, again bool) string {
 	key := callKey{agent, id}
-	if c := ids.calls[key]; c != nil && (anew || c.Over) {
+	if c := ids.calls[key]; c != nil && (again || c.Over) {
 		delete(ids.calls, key)
 	}
 	return ids.of(agent, id).ID

@@ -18,7 +18,7 @@ type starter struct {
 	server  *http.Server
 	bounded *connections
 	handler atomic.Pointer[http.Handler] // nil: the daemon is starting
-	leaves  atomic.Bool                  // clients shall connect elsewhere
+	leaves  atomic.Bool                  // clients are to connect to another node
 	once    sync.Once
 	failed  chan error // gets why it serves no more, once
 }

@@ -37,7 +37,7 @@ type ServerFlags struct {
 	flags.Trust
 }
 
-// DefaultServer is where a daemon is, if nothing else is said.
+// DefaultServer is where a daemon is, by default.
 const DefaultServer = "http://" + config.DefaultListen
 
 // DaemonFlags are the flags of commands that only a daemon can serve.

@@ -28,7 +28,7 @@ type Transcript struct {
 	session string
 	names   map[string]string // of the sub-agents' sessions
 	types   map[string]int    // how many sessions there are, by agent type
-	told    map[string]bool   // calls that run not yet, whose arguments were shown
+	shown   map[string]bool   // calls that run not yet, whose arguments were shown
 	open    paragraph
 	breaks  int // line breaks of the paragraph that nothing has followed yet
 	talk    bool
@@ -40,11 +40,11 @@ type Transcript struct {
 type paragraph struct{ agent, label, call string }
 
 func NewTranscript(w io.Writer, p Paint, session string) *Transcript {
-	return &Transcript{w: w, paint: p, session: session, names: map[string]string{}, types: map[string]int{}, told: map[string]bool{}}
+	return &Transcript{w: w, paint: p, session: session, names: map[string]string{}, types: map[string]int{}, shown: map[string]bool{}}
 }
 
 // NewTalk returns a transcript for a person who takes part: without sequences, and without
-// the steps, checkpoints and state between what is said and done. Of messages, which are no
+// the steps, checkpoints and state between output and tool calls. Of messages, which are no
 // part of a stream, it writes those of the user in their places.
 func NewTalk(messages []projector.Message) func(io.Writer, Paint, string) *Transcript {
 	return func(w io.Writer, p Paint, session string) *Transcript {
@@ -191,11 +191,11 @@ func (t *Transcript) chunk(seq uint64, c eventlog.Chunk) {
 		t.run(seq, blue, paragraph{agent, "call", c.ToolCallID}, Spaced(Printable(c.ToolName), Printable(c.ToolCallID))+" ", "")
 	case *eventlog.ToolArgStreamDelta:
 		t.run(seq, blue, paragraph{agent, "call", c.ToolCallID}, "… "+Printable(c.ToolCallID)+" ", c.Delta)
-		t.told[c.ToolCallID] = true
+		t.shown[c.ToolCallID] = true
 	case *eventlog.ToolArgStreamEnd:
 		t.Close()
 	case *eventlog.ToolStart:
-		if t.talk && t.told[c.ToolCallID] {
+		if t.talk && t.shown[c.ToolCallID] {
 			break // its arguments were shown
 		}
 		line(blue, "runs", c.ToolName, c.ToolCallID, t.arguments(c.ToolCallID, c.Arguments))
@@ -276,7 +276,7 @@ func (t *Transcript) lifecycle(c eventlog.Chunk, line func(s Style, label string
 	case *eventlog.ExecutorSuperseded:
 		line(Yellow, "superseded", or(c.Reason))
 	case *eventlog.StreamResync:
-		clear(t.told)
+		clear(t.shown)
 		if t.talk {
 			text := fmt.Sprintf("the output after %d (%s)", c.FromSequence, c.Reason)
 			if c.Reason == eventlog.ResyncCrashRecovery {
@@ -309,8 +309,8 @@ func (t *Transcript) thinking(seq uint64, c *eventlog.Thinking) {
 
 // arguments are those of a call, if they were not shown yet.
 func (t *Transcript) arguments(call string, raw json.RawMessage) string {
-	if t.told[call] {
-		delete(t.told, call)
+	if t.shown[call] {
+		delete(t.shown, call)
 		return ""
 	}
 	return Value(raw)

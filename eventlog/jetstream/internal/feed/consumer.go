@@ -97,7 +97,7 @@ func (c *feedConsumer) next(ctx context.Context, wait time.Duration) (*feedMessa
 		case m := <-c.in:
 			c.heard = time.Now()
 			if wire.First(m.Header, wire.HeaderStatus) != "" && len(m.Data) == 0 {
-				if err := c.told(m); err != nil {
+				if err := c.status(m); err != nil {
 					return nil, err
 				}
 				continue
@@ -133,8 +133,8 @@ func (c *feedConsumer) ask() error {
 	return c.log.Conn.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+c.stream+"."+c.name, c.inbox, req)
 }
 
-// told handles a status message about a request.
-func (c *feedConsumer) told(m *nats.Msg) error {
+// status handles a status message about a request.
+func (c *feedConsumer) status(m *nats.Msg) error {
 	switch status := wire.First(m.Header, wire.HeaderStatus); status {
 	case "100": // a heartbeat
 		return nil

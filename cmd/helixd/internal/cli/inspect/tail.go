@@ -34,7 +34,7 @@ func (c tailCmd) Run(p *flags.Process) error {
 		return err
 	}
 	if after.To != nil {
-		return flags.Misused(fmt.Errorf("%s: tail goes on to the end; helixd replay and records show a stretch", c.Session))
+		return flags.Misused(fmt.Errorf("%s: tail continues to the end; helixd replay and records show a range", c.Session))
 	}
 	s, err := c.Open(p.Ctx)
 	if err != nil {
