@@ -1,12 +1,16 @@
 package mcptool_test
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +23,34 @@ type message struct {
 	Method string          `json:"method"` // empty: it is an answer to a request of the server
 }
 
+// results are those of a server with the tool t.
+var results = map[string]string{
+	"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`,
+	"tools/list": `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`,
+}
+
+// flood is a server on stdio with the tool t. When that is called it sends requests of its own, and
+// reads nothing any more.
+func flood() int {
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var m message
+		_ = json.Unmarshal(in.Bytes(), &m)
+		switch {
+		case m.Method == "tools/call":
+			for i := 0; ; i++ {
+				if _, err := fmt.Printf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i); err != nil {
+					return 1
+				}
+			}
+		case results[m.Method] != "":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, results[m.Method])
+		case m.ID != nil:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", m.ID)
+		}
+	}
+	return 0
+}
+
 // hostile is an HTTP server with the tool t. It answers as the protocol says until answer, which gets
 // every other message, takes over.
 func hostile(t *testing.T, answer http.HandlerFunc, tool func(http.ResponseWriter, *http.Request, message)) mcptool.Server {
@@ -27,10 +59,7 @@ func hostile(t *testing.T, answer http.HandlerFunc, tool func(http.ResponseWrite
 		var m message
 		body, _ := io.ReadAll(r.Body)
 		_ = json.Unmarshal(body, &m)
-		result := map[string]string{
-			"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`,
-			"tools/list": `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`,
-		}[m.Method]
+		result := results[m.Method]
 		switch {
 		case result != "":
 			rw.Header().Set("Content-Type", "application/json")
@@ -78,4 +107,31 @@ func TestAServerSendsWhatItWasNotOffered(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, `"fine"`, result)
 	}
+}
+
+// A server that never takes the answer to its own request keeps nobody from closing.
+func TestAServerDoesNotTakeTheAnswerToItsRequest(t *testing.T) {
+	asked, left := make(chan struct{}), make(chan struct{})
+	never := func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+		close(left)
+	}
+	c := open(t, hostile(t, never, func(rw http.ResponseWriter, _ *http.Request, m message) { sends(rw, m, `"id":1,"method":"ping"`) }), nil)
+	_, err := call(t, t.Context(), c, "s_t", `{}`)
+	require.NoError(t, err)
+	<-asked
+	require.NoError(t, c.Close())
+	<-left
+}
+
+// However much a server that reads nothing sends, it is not kept for it.
+func TestAServerSendsRequestsAndReadsNothing(t *testing.T) {
+	server, _ := stdio(t)
+	server.Env[serverMode] = "flooding"
+	c := open(t, server, &mcptool.Options{StopTimeout: 10 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := call(t, ctx, c, "s_t", `{}`)
+	require.ErrorContains(t, err, "its connection ended during the call")
 }

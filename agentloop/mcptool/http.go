@@ -1,10 +1,13 @@
 package mcptool
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -18,9 +21,33 @@ const maxMessage = mcp.DefaultMaxEventSize
 type roundTripper struct {
 	base    http.RoundTripper
 	headers map[string]string
+	answers atomic.Int32 // to requests of the server that are under way
 }
 
+// answerTimeout is how long a server may take to accept the answer to its own request. The SDK
+// waits for that when it closes, and sets no limit.
+const answerTimeout = 2 * time.Second
+
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !isAnswer(req.Context()) {
+		return t.send(req)
+	}
+	defer t.answers.Add(-1)
+	if t.answers.Add(1) > maxAnswers {
+		_ = req.Body.Close()
+		return nil, errAnswers
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), answerTimeout)
+	defer cancel()
+	resp, err := t.send(req.WithContext(ctx))
+	if err == nil { // nothing that the server says to it is of use
+		_ = resp.Body.Close()
+		resp.Body = http.NoBody
+	}
+	return resp, err
+}
+
+func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	for name, value := range t.headers {
 		if req.Header.Get(name) == "" { // the protocol's own go first

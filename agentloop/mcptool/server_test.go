@@ -22,7 +22,7 @@ import (
 // server and test tell each other what has happened.
 const (
 	serverDir  = "MCPTOOL_TEST_DIR"
-	serverMode = "MCPTOOL_TEST_MODE" // empty; stubborn: it ends by SIGKILL only; parent: a child has its pipes, too
+	serverMode = "MCPTOOL_TEST_MODE" // empty; stubborn: it ends by SIGKILL only; parent: a child has its pipes, too; flooding: see flood
 )
 
 func TestMain(m *testing.M) {
@@ -42,6 +42,8 @@ func serveStdio(dir string) int {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		defer func() { select {} }()
+	case "flooding":
+		return flood()
 	case "parent":
 		child := exec.Command("sleep", "600")
 		child.Stdin, child.Stdout = os.Stdin, os.Stdout
