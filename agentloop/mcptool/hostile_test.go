@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,4 +135,25 @@ func TestAServerSendsRequestsAndReadsNothing(t *testing.T) {
 	defer cancel()
 	_, err := call(t, ctx, c, "s_t", `{}`)
 	require.ErrorContains(t, err, "its connection ended during the call")
+}
+
+// What is read of a refusal is bounded, whatever the server calls it.
+func TestARefusalWithoutAnEnd(t *testing.T) {
+	const most = 64 << 20
+	sent := make(chan int, 1)
+	c := open(t, hostile(t, nil, func(rw http.ResponseWriter, _ *http.Request, _ message) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		rw.WriteHeader(http.StatusBadRequest)
+		n, line := 0, []byte(": "+strings.Repeat("x", 1<<20)+"\n")
+		for n < most {
+			written, err := rw.Write(line)
+			if n += written; err != nil {
+				break
+			}
+		}
+		sent <- n
+	}), nil)
+	_, err := call(t, t.Context(), c, "s_t", `{}`)
+	require.EqualError(t, err, "the MCP server answered with status 400 Bad Request")
+	require.Less(t, <-sent, most)
 }

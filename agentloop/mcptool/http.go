@@ -71,7 +71,8 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode == http.StatusNotFound { // the session is unknown there
 		d.sent.Store(false)
 	}
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	// Of a stream the SDK bounds each event, unless it is a refusal, which it reads whole.
+	if resp.StatusCode < 200 || resp.StatusCode > 299 || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxMessage)
 	}
 	return resp, nil
