@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -134,8 +135,9 @@ func (c *Client) sdkClient() *mcp.Client {
 		Capabilities:                &mcp.ClientCapabilities{},
 		ProgressNotificationHandler: c.onProgress,
 	}
+	var logged sync.Once // a server may say so at each call
 	changed := func(context.Context, *mcp.ToolListChangedRequest) {
-		c.log.Warn("an MCP server's list of tools has changed: the one of the start stays")
+		logged.Do(func() { c.log.Warn("an MCP server's list of tools has changed: the one of the start stays") })
 	}
 	if c.server.URL == "" {
 		o.ToolListChangedHandler = changed // over HTTP it would open a stream

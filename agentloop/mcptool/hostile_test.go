@@ -157,3 +157,17 @@ func TestARefusalWithoutAnEnd(t *testing.T) {
 	require.EqualError(t, err, "the MCP server answered with status 400 Bad Request")
 	require.Less(t, <-sent, most)
 }
+
+// A server that says again and again that its list has changed does not fill the log.
+func TestAChangedListIsLoggedOnce(t *testing.T) {
+	const changed = `"method":"notifications/tools/list_changed"`
+	var log logs
+	c := open(t, hostile(t, nil, func(rw http.ResponseWriter, _ *http.Request, m message) { sends(rw, m, changed, changed, changed) }),
+		&mcptool.Options{Logger: log.logger()})
+	for range 2 {
+		_, err := call(t, t.Context(), c, "s_t", `{}`)
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.Close())
+	require.Equal(t, 1, strings.Count(log.String(), "list of tools has changed"))
+}
