@@ -64,8 +64,9 @@ func Execute(url string, o *Options) func(context.Context, *agentloop.Call, json
 	if opts.Client == nil {
 		opts.Client = upstream.NoRedirects(nil)
 	}
+	hide := upstream.SecretsOf(opts.Headers)
 	return func(ctx context.Context, c *agentloop.Call, args json.RawMessage) (any, error) {
-		answer, err := post(ctx, opts, url, c, args, c.State())
+		answer, err := post(ctx, opts, hide, url, c, args, c.State())
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +89,7 @@ func Execute(url string, o *Options) func(context.Context, *agentloop.Call, json
 	}
 }
 
-func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, state json.RawMessage) (*response, error) {
+func post(ctx context.Context, o Options, hide upstream.Secrets, url string, c *agentloop.Call, args, state json.RawMessage) (*response, error) {
 	body, err := json.Marshal(request{
 		ToolCallID: c.ID, ToolName: c.ToolName, SessionID: c.SessionID, RunID: c.RunID, AgentType: c.AgentType,
 		Arguments: args, State: state,
@@ -119,14 +120,14 @@ func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, s
 		return nil, unreachable(c, url, err)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, refused(c, req.URL.Host, resp.StatusCode, raw)
+		return nil, refused(c, req.URL.Host, resp.StatusCode, excerpt(raw, hide))
 	}
 	if len(raw) > maxResponse {
 		return nil, fmt.Errorf("the tool's answer has more than %d bytes", maxResponse)
 	}
 	var answer response
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return nil, fmt.Errorf("the tool's answer is not of the form {\"result\": …}%s", excerpt(raw))
+		return nil, fmt.Errorf("the tool's answer is not of the form {\"result\": …}%s", excerpt(raw, hide))
 	}
 	if len(answer.Usage) > maxUsage {
 		return nil, fmt.Errorf("the tool's answer has more than %d kinds of usage", maxUsage)
@@ -163,13 +164,13 @@ func unreachable(c *agentloop.Call, address string, err error) error {
 }
 
 // refused is an answer that is no success.
-func refused(c *agentloop.Call, host string, status int, body []byte) error {
+func refused(c *agentloop.Call, host string, status int, said string) error {
 	check := setting(c, "url")
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		check = setting(c, "headers")
 	}
 	return &failure{
-		fmt.Sprintf("the tool answered with status %d%s", status, excerpt(body)),
+		fmt.Sprintf("the tool answered with status %d%s", status, said),
 		&upstream.Error{Host: host, Status: status, Check: check},
 	}
 }
@@ -177,8 +178,12 @@ func refused(c *agentloop.Call, host string, status int, body []byte) error {
 // setting is one of the tool's in the configuration of its agent.
 func setting(c *agentloop.Call, name string) string { return "tools." + c.ToolName + ".http." + name }
 
-func excerpt(body []byte) string {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), agentloop.MaxErrorText)]), ""))
+// maxQuoted is how much of an answer that is an error is looked at, in bytes.
+const maxQuoted = 64 << 10
+
+// excerpt returns the beginning of an answer that is an error, without the headers that it may quote.
+func excerpt(body []byte, hide upstream.Secrets) string {
+	text := strings.TrimSpace(upstream.Cut(hide.Hide(string(body[:min(len(body), maxQuoted)]), "[hidden]"), agentloop.MaxErrorText))
 	if text == "" {
 		return ""
 	}

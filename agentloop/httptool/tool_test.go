@@ -104,6 +104,11 @@ func TestFailuresGoToTheModel(t *testing.T) {
 			fmt.Fprint(w, body)
 		}
 	}
+	quote := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			answer(status, "no such key: "+r.Header.Get("Authorization"))(w, r)
+		}
+	}
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
 		want    string
@@ -116,6 +121,8 @@ func TestFailuresGoToTheModel(t *testing.T) {
 		"bad usage":     {answer(200, `{"result":1,"usage":{"client_tool_wait_ms":1}}`), "usage client_tool_wait_ms: the name is reserved"},
 		"bad event":     {answer(200, `{"result":1,"events":[{"name":"","data":1}]}`), "event: custom: eventName must not be empty"},
 		"dropped":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the tool could not be reached"},
+		"quoted header": {quote(401), "the tool answered with status 401: no such key: [hidden]"},
+		"in a success":  {quote(200), `the tool's answer is not of the form {"result": …}: no such key: [hidden]`},
 		"a long answer": {answer(500, strings.Repeat("é", 10_000)), "the tool answered with status 500: éé"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -43,6 +44,7 @@ type Client struct {
 	server Server
 	opts   Options
 	log    *slog.Logger
+	hide   upstream.Secrets
 	base   *http.Transport
 	http   *http.Client
 	tools  []agentloop.Tool
@@ -96,6 +98,7 @@ func newClient(server Server, o *Options) *Client {
 	c.opts.StopTimeout = cmp.Or(c.opts.StopTimeout, DefaultStopTimeout)
 	c.opts.Logger = cmp.Or(c.opts.Logger, slog.New(slog.DiscardHandler))
 	c.log = c.opts.Logger.With("mcp", server.Name)
+	c.hide = upstream.SecretsOf(server.Headers, slices.Collect(maps.Values(server.Env))...)
 	c.base = http.DefaultTransport.(*http.Transport).Clone()
 	c.http = upstream.NoRedirects(&http.Client{Transport: &roundTripper{base: c.base, headers: server.Headers}})
 	c.life, c.end = context.WithCancel(context.Background())

@@ -107,20 +107,20 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 	}
 	m, err := c.sdkClient().Connect(ctx, transport, nil)
 	if err != nil {
-		return nil, failed(err, proc, d)
+		return nil, c.failed(err, proc, d)
 	}
 	s := newSession(m, proc)
 	go s.watch(c.log)
 	if s.tools, err = list(ctx, m); err != nil {
 		s.close()
-		return nil, failed(fmt.Errorf("list of tools: %w", err), proc, d)
+		return nil, c.failed(fmt.Errorf("list of tools: %w", err), proc, d)
 	}
 	return s, nil
 }
 
 // failed ends the process that could not be talked to and says how.
-func failed(err error, p *process, d *delivery) error {
-	e := &openError{text: reason(err), cause: err, status: int(d.status.Load())}
+func (c *Client) failed(err error, p *process, d *delivery) error {
+	e := &openError{text: c.reason(err), cause: err, status: int(d.status.Load())}
 	if p != nil {
 		p.stop()
 		e.text = fmt.Errorf("%w (the command: %s)", e.text, p.state)

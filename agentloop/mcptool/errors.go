@@ -30,7 +30,7 @@ const codeRejected = -32005
 // or ours, without addresses, headers and sessions.
 func (c *Client) callError(err error, d *delivery) error {
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && refused.Code != codeRejected {
-		return errors.New(cut("the MCP server refused the call: " + refused.Message))
+		return errors.New(cut("the MCP server refused the call: " + c.hide.Hide(refused.Message, hidden)))
 	}
 	status := int(d.status.Load())
 	switch {
@@ -90,16 +90,19 @@ type openError struct {
 func (e *openError) Error() string { return e.text.Error() }
 func (e *openError) Unwrap() error { return e.cause }
 
+// hidden is in place of what a server quotes of its headers and variables.
+const hidden = "[hidden]"
+
 // reason is why a server can't be opened, for its operator: the cause without
-// the URL, which may hold a secret.
-func reason(err error) error {
+// the URL and other secrets.
+func (c *Client) reason(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("it did not answer in time")
 	}
-	return errors.New(cut(err.Error()))
+	return errors.New(cut(c.hide.Hide(err.Error(), hidden)))
 }
 
 // cut shortens a text to agentloop.MaxErrorText.

@@ -171,3 +171,26 @@ func TestAChangedListIsLoggedOnce(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.Equal(t, 1, strings.Count(log.String(), "list of tools has changed"))
 }
+
+// A server may quote the headers that it refuses: nobody else sees them.
+func TestWhatAServerQuotes(t *testing.T) {
+	const key = "hunter2hunter2"
+	quotes := func(rw http.ResponseWriter, r *http.Request, m message) {
+		rw.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(rw, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no such key: %s"}}`, m.ID, r.Header.Get("Authorization"))
+	}
+	server := hostile(t, nil, quotes)
+	server.Headers = map[string]string{"Authorization": "Bearer " + key}
+	_, err := call(t, t.Context(), open(t, server, nil), "s_t", `{}`)
+	require.EqualError(t, err, "the MCP server refused the call: no such key: [hidden]")
+
+	locked := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var m message
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		quotes(rw, r, m)
+	}))
+	defer locked.Close()
+	_, err = mcptool.Open(t.Context(), mcptool.Server{Name: "s", URL: locked.URL, Headers: server.Headers}, nil)
+	require.ErrorContains(t, err, "no such key: [hidden]")
+	require.NotContains(t, err.Error(), key)
+}
