@@ -22,7 +22,7 @@ func (c exportCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer s.Close()
-	answer, err := s.Get(p.Ctx, source.Session(c.Session, "/records"), url.Values{"dead": {"1"}})
+	answer, err := recordsOf(p.Ctx, s, c.Session, url.Values{"dead": {"1"}})
 	if err != nil {
 		return err
 	}

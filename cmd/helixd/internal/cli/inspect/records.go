@@ -1,15 +1,18 @@
 package inspect
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 type recordsCmd struct {
@@ -65,9 +68,20 @@ func (c recordsCmd) query() url.Values {
 	return q
 }
 
+// recordsOf requests records of a session. It refuses an answer whose end can't be told from
+// a lost connection, unless there is no end.
+func recordsOf(ctx context.Context, s *source.Source, session string, q url.Values) (*remotehttp.Response, error) {
+	answer, err := s.Get(ctx, source.Session(session, "/records"), q)
+	if err == nil && !answer.Framed() && !q.Has("follow") {
+		answer.Close()
+		err = fmt.Errorf("%w: neither a length nor an end is given, as by a proxy of HTTP/1.0", client.ErrMalformed)
+	}
+	return answer, err
+}
+
 // print shows a record a line.
 func (c recordsCmd) print(p *flags.Process, s *source.Source) error {
-	answer, err := s.Get(p.Ctx, source.Session(c.Session, "/records"), c.query())
+	answer, err := recordsOf(p.Ctx, s, c.Session, c.query())
 	if err != nil {
 		return err
 	}

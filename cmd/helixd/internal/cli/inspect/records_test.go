@@ -35,6 +35,26 @@ func TestRecordsFollow(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(two, "\n\n\n", "\n"), out)
 }
 
+// If a connection can be lost without a sign, as behind a proxy of HTTP/1.0, half of the records
+// must not be taken for all.
+func TestRecordsThatMayBeCut(t *testing.T) {
+	const one = `{"sequence":7,"kind":"fact","type":"stream_paused","agent":"s","data":{"type":"stream_paused","reason":"x"}}` + "\n"
+	cut := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = conn.Write([]byte("HTTP/1.0 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n" + one))
+			conn.Close()
+		}
+	}
+	for _, args := range [][]string{{"export", "s"}, {"records", "s"}, {"records", "s", "--json"}} {
+		_, err := told(t, cut, args...)
+		require.ErrorContains(t, err, "neither a length nor an end is given", args)
+	}
+	out, err := told(t, cut, "records", "s", "--follow", "--json")
+	require.ErrorContains(t, err, "the connection was lost; resume with --from 7")
+	require.Equal(t, one, out)
+}
+
 // The user ends a follow, which is no failure.
 func TestFollowingIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
