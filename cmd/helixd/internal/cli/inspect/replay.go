@@ -80,12 +80,12 @@ func (c replayCmd) play(p *flags.Process, s *source.Source) error {
 	if c.To != nil {
 		q.Set("to", strconv.FormatUint(*c.To, 10))
 	}
-	return c.watch(p, s, c.Session, source.Session(c.Session, "/replay"), q)
+	return c.watch(p, s, c.Session, source.Session(c.Session, "/replay"), q, resume)
 }
 
-// watch shows the stream of a path. After the first event, a signal is not
+// watch shows the stream of a path; how is tell's. After the first event, a signal is not
 // a failure: the user has seen enough.
-func (c replayCmd) watch(p *flags.Process, s *source.Source, session, path string, q url.Values) error {
+func (c replayCmd) watch(p *flags.Process, s *source.Source, session, path string, q url.Values, how string) error {
 	answer, err := stream(p.Ctx, s, path, q)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (c replayCmd) watch(p *flags.Process, s *source.Source, session, path strin
 	if c.SSE {
 		err = terminal.PrintJSON(p.Stdout, answer)
 	} else {
-		err = c.tell(p, answer, session)
+		err = c.tell(p, answer, session, c.after(), how)
 	}
 	if p.Ctx.Err() != nil {
 		return nil

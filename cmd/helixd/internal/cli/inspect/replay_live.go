@@ -94,7 +94,9 @@ func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 	if err := terminal.Result(p.Stdout, c.JSON, fork, words); err != nil {
 		return err
 	}
-	return c.watch(p, s, fork.SessionID, "/sse", url.Values{"sessionId": {fork.SessionID}})
+	c.From = nil // it is a sequence of the other session
+	return c.watch(p, s, fork.SessionID, "/sse", url.Values{"sessionId": {fork.SessionID}},
+		"the fork runs on: helixd tail "+source.Argument(fork.SessionID)+" --from")
 }
 
 // edited says what of a fork was edited.

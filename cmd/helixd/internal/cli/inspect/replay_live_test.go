@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,4 +80,18 @@ func TestReplayLive(t *testing.T) {
 	_, err = log.Head(t.Context(), "bad")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	require.Equal(t, before, clitest.Folded(t, log, "s"))
+}
+
+// If the connection to a fork is lost, the error says how to see the rest: the same command would
+// make another fork.
+func TestReplayLiveThatLosesTheConnection(t *testing.T) {
+	_, err := told(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"sessionId":"f","fromSessionId":"s","fromSequence":3}`))
+			return
+		}
+		sendStream(": heartbeat\n\n")(w, r)
+	}, "replay", "s@3", "--live")
+	require.EqualError(t, err, "the connection was lost; the fork runs on: helixd tail f --from 0")
 }

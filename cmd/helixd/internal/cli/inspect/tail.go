@@ -46,7 +46,7 @@ func (c tailCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer answer.Close()
-	return c.tell(p, answer, after.Session)
+	return c.tell(p, answer, after.Session, after.From, resume)
 }
 
 // stream opens a stream of events.
@@ -54,11 +54,14 @@ func stream(ctx context.Context, s *source.Source, path string, q url.Values) (*
 	return s.Send(ctx, remotehttp.Request{Method: http.MethodGet, Route: path, Query: q, Accept: remotehttp.EventStream})
 }
 
-// tell prints a stream until its last event.
-func (f streamFlags) tell(p *flags.Process, answer *remotehttp.Response, session string) error {
+// resume says how a stream continues after a sequence.
+const resume = "resume with --from"
+
+// tell prints the stream after a sequence until its last event. If the connection is lost,
+// the error says how the stream continues, as resume does.
+func (f streamFlags) tell(p *flags.Process, answer *remotehttp.Response, session string, at uint64, how string) error {
 	show, done := f.Shown(p.Stdout, f.JSON, session, terminal.NewTranscript)
 	defer done()
-	var at uint64
 	for raw, err := range answer.RawEvents() {
 		if errors.Is(err, client.ErrTooLarge) {
 			return err
@@ -78,5 +81,5 @@ func (f streamFlags) tell(p *flags.Process, answer *remotehttp.Response, session
 	if p.Ctx.Err() != nil {
 		return p.Ctx.Err()
 	}
-	return fmt.Errorf("the connection was lost; resume with --from %d", at)
+	return fmt.Errorf("the connection was lost; %s %d", how, at)
 }

@@ -170,6 +170,10 @@ func TestTranscriptOfFailures(t *testing.T) {
 	out, err = told(t, sendStream(cut), "tail", "s")
 	require.ErrorContains(t, err, "the connection was lost; resume with --from 10")
 	require.Equal(t, "      10  text       half\n", out, "the next output has its own line")
+	for _, args := range [][]string{{"tail", "s", "--from", "7"}, {"tail", "s@7"}, {"replay", "s@7"}} {
+		_, err = told(t, sendStream(": heartbeat\n\n"), args...)
+		require.EqualError(t, err, "the connection was lost; resume with --from 7", "nothing came after it")
+	}
 
 	out, err = told(t, sendStream("data: {\"type\":\"chunk\",\"chunk\":{\"type\":\"from\\u009bthe future\",\"x\":1},\"sequence\":3}\n\n"+whole), "tail", "s")
 	require.NoError(t, err)
