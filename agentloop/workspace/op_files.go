@@ -42,7 +42,7 @@ func readFile(ctx context.Context, w Workspace, in readArgs) (any, error) {
 	if err != nil {
 		return nil, about(name, err)
 	}
-	result := readResult{Path: name, Size: len(data)}
+	result, isCut := readResult{Path: name, Size: len(data)}, false
 	switch {
 	case in.Encoding == encodingBase64:
 		result.Content, result.NextOffset, err = someBytes(data, in.Offset, in.Limit)
@@ -51,19 +51,19 @@ func readFile(ctx context.Context, w Workspace, in readArgs) (any, error) {
 	case !isText(data):
 		return nil, fmt.Errorf("%s is no text; it has %d bytes: read it with the encoding %s", name, len(data), encodingBase64)
 	default:
-		result.Content, result.NextOffset, err = someLines(string(data), max(in.Offset, 1), in.Limit)
+		result.Content, result.NextOffset, isCut, err = someLines(string(data), max(in.Offset, 1), in.Limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	result.Truncated = result.NextOffset > 0
+	result.Truncated = isCut || result.NextOffset > 0
 	return result, nil
 }
 
 // someLines returns lines of a text from one on, at most limit of them if that
-// is not 0, and which line comes next, 0 if there is none. Of a line that is
-// longer than MaxText the rest is lost.
-func someLines(text string, from, limit int) (content string, next int, err error) {
+// is not 0, and which line comes next, 0 if there is none. isCut: of a line that is
+// longer than MaxText the rest is left out.
+func someLines(text string, from, limit int) (content string, next int, isCut bool, err error) {
 	var b strings.Builder
 	n := 0
 	for line := range strings.Lines(text) {
@@ -71,17 +71,17 @@ func someLines(text string, from, limit int) (content string, next int, err erro
 			continue
 		}
 		if limit > 0 && n-from >= limit || b.Len() > 0 && b.Len()+len(line) > MaxText {
-			return b.String(), n, nil
+			return b.String(), n, isCut, nil
 		}
 		if len(line) > MaxText {
-			line = cut(line, MaxText) + "…\n"
+			line, isCut = cut(line, MaxText)+"…\n", true
 		}
 		b.WriteString(line)
 	}
 	if from > max(n, 1) {
-		return "", 0, fmt.Errorf("there is no line %d, the file has %d", from, n)
+		return "", 0, false, fmt.Errorf("there is no line %d, the file has %d", from, n)
 	}
-	return b.String(), 0, nil
+	return b.String(), 0, isCut, nil
 }
 
 func someBytes(data []byte, from, limit int) (content string, next int, err error) {

@@ -225,6 +225,12 @@ func TestResultsAreBounded(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(d.do("read_file", `{"path":"line"}`)), &read))
 	require.Contains(t, d.do("read_file", fmt.Sprintf(`{"path":"line","offset":%d}`, read.NextOffset)), `"content":"end"`)
 
+	d.put("one", strings.Repeat("x", workspace.MaxText+10))
+	read.Truncated, read.NextOffset = false, 0
+	require.NoError(t, json.Unmarshal([]byte(d.do("read_file", `{"path":"one"}`)), &read))
+	require.True(t, read.Truncated, "the end of its only line is left out")
+	require.Zero(t, read.NextOffset)
+
 	d.put("bytes", strings.Repeat("\x00", workspace.MaxText))
 	require.NoError(t, json.Unmarshal([]byte(d.do("read_file", `{"path":"bytes","encoding":"base64"}`)), &read))
 	raw, err := base64.StdEncoding.DecodeString(read.Content)
