@@ -139,6 +139,9 @@ func (s *space) makeFolders(folder string) (made bool, err error) {
 		return false, nil
 	}
 	parts := strings.Split(folder, "/")
+	if len(parts) > MaxDepth {
+		return false, fmt.Errorf("%w: folders are allowed %d deep", workspace.ErrQuota, MaxDepth)
+	}
 	for i := range parts {
 		name := strings.Join(parts[:i+1], "/")
 		err := s.root.Mkdir(name, 0o755)

@@ -50,6 +50,18 @@ func TestWhatIsLockedCounts(t *testing.T) {
 	}
 }
 
+// A file may be as deep as this process looks at it. One that is deeper would have every
+// snapshot fail, and every write from the next count on.
+func TestWritesAreAsDeepAsSnapshots(t *testing.T) {
+	_, _, w := opened(t)
+	folders := func(n int) string { return strings.Repeat("d/", n) }
+	require.NoError(t, w.FS().WriteFile(t.Context(), folders(local.MaxDepth)+"f", []byte("1")))
+	require.ErrorIs(t, w.FS().WriteFile(t.Context(), folders(local.MaxDepth+1)+"f", []byte("1")), workspace.ErrQuota)
+	require.ErrorIs(t, w.FS().Rename(t.Context(), folders(local.MaxDepth)+"f", folders(local.MaxDepth+1)+"f"), workspace.ErrQuota)
+	_, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+}
+
 // Commands make paths that are far longer than what a file system calls too
 // long: who looks at all of them must not need the memory for that.
 func TestLongPathsAreTooMuch(t *testing.T) {
