@@ -142,6 +142,15 @@ func TestTerminal(t *testing.T) {
 	require.Contains(t, yes.seen.String(), "walk is back at "+at)
 	require.NotContains(t, helixd(t, "records", "walk", "--server", d.url), `"Oslo"`)
 
+	chunk := filepath.Join(t.TempDir(), "chunk")
+	require.NoError(t, os.WriteFile(chunk, []byte("{\"type\":\"text_delta\",\"delta\":\"\u009b2J\",\"agentId\":\"odd\",\"agentType\":\"a\",\"timestamp\":1,\"step\":0}"), 0o600))
+	helixd(t, "append", "odd", chunk, "--server", d.url)
+	require.Contains(t, helixd(t, "export", "odd", "--server", d.url), "\u009b2J", "elsewhere it is as the log has it")
+	export := onTerminal(t, "export", "odd", "--server", d.url)
+	require.Zero(t, export.ended())
+	require.Contains(t, export.seen.String(), `\u009b2J`)
+	require.NotContains(t, export.seen.String(), "\u009b", "the terminal would obey it")
+
 	chat := onTerminal(t, "chat", "guide", "--session", "talk", "--server", d.url)
 	for _, turn := range [][2]string{
 		{"> ", "How far is it?\n"}, {"Result of get_location {}, as JSON", `{"city":"Rome"}` + "\n"}, {"From there it is a short walk.", "\x04"},

@@ -22,6 +22,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/doctor"
@@ -132,6 +133,12 @@ func TestDoctorOnADegradedDaemon(t *testing.T) {
 		require.Contains(t, out, want)
 	}
 	require.Equal(t, 1, strings.Count(out, "records that could not be used"))
+
+	r.Degraded = []api.Degradation{{Check: "quotas", Found: "the tenant \x1b[2J\u009b uses 95 %", Advice: "\x1b]0;"}}
+	out, err = doctorText(t, t.Context(), time.Now, "--server", clitest.Ready(t, 200, r))
+	require.NoError(t, err)
+	require.Contains(t, out, "the tenant \ufffd[2J\ufffd uses 95 %")
+	require.Equal(t, terminal.Readable(out), out, "the terminal would obey it")
 
 	r = api.Readiness{
 		Durability: "replicated×3", Backend: "jetstream",

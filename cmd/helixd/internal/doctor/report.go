@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog/jetstream/doctor"
 	"github.com/helixd/helixd/eventlog/version"
 )
@@ -55,14 +56,14 @@ func (d *diagnosis) close(failed error) error {
 	if failed != nil {
 		all.Error = failed.Error()
 	}
-	e := json.NewEncoder(d.w)
+	e := json.NewEncoder(terminal.JSON(d.w))
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(all)
 }
 
 func (d *diagnosis) print(format string, args ...any) {
-	if _, err := fmt.Fprintf(d.w, format, args...); err != nil && d.err == nil {
+	if _, err := io.WriteString(d.w, terminal.Readable(fmt.Sprintf(format, args...))); err != nil && d.err == nil {
 		d.err = err
 	}
 }

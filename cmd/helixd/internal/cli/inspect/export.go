@@ -1,11 +1,11 @@
 package inspect
 
 import (
-	"io"
 	"net/url"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 )
 
 type exportCmd struct {
@@ -27,6 +27,5 @@ func (c exportCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer answer.Close()
-	_, err = io.Copy(p.Stdout, answer)
-	return err
+	return terminal.PrintJSON(p.Stdout, answer)
 }

@@ -49,7 +49,7 @@ func (c verifyCmd) Validate() error {
 
 // Run prints what is found as it is found, and a summary.
 func (c verifyCmd) Run(p *flags.Process) error {
-	out := &findings{w: p.Stdout, json: c.JSON}
+	out := &findings{w: terminal.JSON(p.Stdout), json: c.JSON}
 	err := c.verify(p, out)
 	if err != nil {
 		// Not as a context's error: what was interrupted is not verified.
