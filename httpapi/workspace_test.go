@@ -2,15 +2,21 @@ package httpapi_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
@@ -86,6 +92,31 @@ func TestFiles(t *testing.T) {
 	a.wait("broken")
 	a.get(fmt.Sprintf(files, "broken")).decode(t, &got)
 	require.Empty(t, got.Items, "it could not be opened")
+}
+
+// A folder that only the provider can refuse is a mistake of the caller, not of the server.
+func TestFilesThatCanNotBeListed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p, err := local.New(dir, nil)
+	require.NoError(t, err)
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		loop, err := engine.New(o.Log, []agentloop.Agent{coder(local.ID)}, &engine.Options{Workspaces: []workspace.Provider{p}})
+		require.NoError(t, err)
+		t.Cleanup(loop.Stop)
+		o.Loop = loop
+	})
+	a.post("/start", `{"sessionId":"s","agentType":"local-coder","message":"go"}`)
+	a.wait("s")
+	files, err := filepath.Glob(filepath.Join(dir, "trees", "*", "files", "*"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.NoError(t, os.Symlink("/etc", filepath.Join(files[0], "etc")))
+	require.NoError(t, os.MkdirAll(filepath.Join(files[0], strings.Repeat("deep/", local.MaxDepth+2)), 0o755))
+	a.get("/sessions/s/files?path=deep/deep/deep").done(t)
+	for _, path := range []string{".", "deep", "etc", ".helix"} {
+		a.get("/sessions/s/files?path="+path).failed(t, 400, api.CodeInvalidRequest)
+	}
 }
 
 // A fork that needs a workspace of a kind that this node has not is refused.

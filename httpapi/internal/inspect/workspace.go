@@ -41,6 +41,10 @@ func (s *Routes) Files(w http.ResponseWriter, r *web.Request) error {
 		return ErrNoFolder
 	case errors.Is(err, workspace.ErrNotFolder):
 		return web.Invalid("path", "is a file, not a folder")
+	case errors.Is(err, workspace.ErrOutside):
+		return web.Invalid("path", "leads out of the workspace")
+	case errors.Is(err, workspace.ErrQuota):
+		return web.Invalid("path", "has too many or too deep folders to be listed")
 	case err != nil:
 		return err
 	}
