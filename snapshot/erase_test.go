@@ -2,7 +2,9 @@ package snapshot_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,4 +91,32 @@ func TestALateErasureLeavesTheFoldsOfTheNextSession(t *testing.T) {
 	saved, err := folds.Nearest(t.Context(), "s", next[9].Sequence, snapshot.Packed, snapshot.JSON)
 	require.NoError(t, err)
 	require.NotNil(t, saved)
+}
+
+// The same, if retention has removed that session's first records, so that a read of the record
+// that the caller knows fails.
+func TestALateErasureLeavesATrimmedSession(t *testing.T) {
+	_, log, folds := onServer(t)
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+	old, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{userMessage(t, "old")})
+	require.NoError(t, err)
+	_, err = store.Erase(eventlog.WithHead(t.Context(), "s", old), "s")
+	require.NoError(t, err)
+	head := uint64(0)
+	for i := range 5 {
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{userMessage(t, fmt.Sprint(i))})
+		require.NoError(t, err)
+		require.NoError(t, log.Seal(t.Context(), "s"))
+	}
+	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	done, err := store.Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	require.NotEmpty(t, done.Dropped)
+
+	_, err = store.Erase(eventlog.WithHead(t.Context(), "s", old), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	tree, err := snapshot.New(log, &snapshot.StoreOptions{Folds: folds}).Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.Len(t, tree.Messages, 5)
 }

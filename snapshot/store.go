@@ -357,23 +357,20 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 	// even so.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
 	defer cancel()
-	if s.erasedSince(ctx, session, last.Sequence) {
+	if there, err := s.has(ctx, session, last.Sequence); !there && (err == nil || errors.Is(err, eventlog.ErrSessionNotFound)) {
 		s.forget(ctx, session)
 	}
 	return own, len(saved.State)
 }
 
-// erasedSince reports whether the session with the record at a sequence was erased. It may
-// have been created again.
-func (s *Store) erasedSince(ctx context.Context, session string, sequence uint64) bool {
+// has reports whether the session has the record at a sequence. If not, and without an error,
+// the session was erased, and may have been created again.
+func (s *Store) has(ctx context.Context, session string, sequence uint64) (bool, error) {
 	ctx = eventlog.WithHead(ctx, session, 0)
-	for now, err := range s.log.Read(ctx, session, sequence-1, sequence) {
-		if err != nil {
-			return errors.Is(err, eventlog.ErrSessionNotFound)
-		}
-		return now.Sequence != sequence
+	for r, err := range s.log.Read(ctx, session, sequence-1, sequence) {
+		return err == nil && r.Sequence == sequence, err
 	}
-	return true
+	return false, nil
 }
 
 // forgetTimeout bounds the erasure of a fold that was saved too late.
@@ -399,16 +396,20 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	if why := s.log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
-	if only, known := eventlog.HeadFrom(ctx, session); known && s.erasedSince(ctx, session, only) {
-		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
+	only, known := eventlog.HeadFrom(ctx, session)
+	ours := !known
+	if known { // unless the record is there, the folds may be a later session's
+		ours, _ = s.has(ctx, session, only)
 	}
 	// The folds first: if this is interrupted, the session still exists and can be erased
 	// again.
-	if err := s.opts.Folds.Erase(ctx, session); err != nil {
-		return eventlog.Erasure{}, err
+	if ours {
+		if err := s.opts.Folds.Erase(ctx, session); err != nil {
+			return eventlog.Erasure{}, err
+		}
 	}
 	e, err := s.log.Erase(ctx, session)
-	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+	if err != nil && (known || !errors.Is(err, eventlog.ErrSessionNotFound)) {
 		return e, err
 	}
 	// Again, since a reader may have saved a fold meanwhile.
