@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,27 +148,36 @@ func (l *Maintenance) eraseUnreadable(ctx context.Context, session string, only 
 // wantTombstone marks the session before it appends its tombstone, so that the erasure continues if this process ends.
 // If only is not 0, the session must have this record.
 func (l *Maintenance) wantTombstone(ctx context.Context, session string, only uint64) (uint64, error) {
-	if at, err := l.TombstoneOf(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
-		return at, err
-	}
-	head, err := l.Head(ctx, session)
-	if err != nil {
-		return 0, err
-	}
-	// In this order: if the record is there, the head is of its session.
-	if only > 0 {
-		lives, err := l.Lives(ctx, session, only)
+	for {
+		if at, err := l.TombstoneOf(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return at, err
+		}
+		head, err := l.Head(ctx, session)
 		if err != nil {
 			return 0, err
 		}
-		if !lives {
-			return 0, eventlog.ErrSessionNotFound
+		// In this order: if the record is there, the head is of its session.
+		if only > 0 {
+			lives, err := l.Lives(ctx, session, only)
+			if err != nil {
+				return 0, err
+			}
+			if !lives {
+				return 0, eventlog.ErrSessionNotFound
+			}
+		}
+		if err := l.Want(ctx, session, head); err != nil {
+			return 0, err
+		}
+		at, err := l.tombstone(ctx, session)
+		if !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return at, err
+		}
+		// A node that is late may have marked an earlier session of the id since.
+		if lives, lerr := l.Lives(ctx, session, head); lerr != nil || !lives {
+			return 0, cmp.Or(lerr, err)
 		}
 	}
-	if err := l.Want(ctx, session, head); err != nil {
-		return 0, err
-	}
-	return l.tombstone(ctx, session)
 }
 
 // tombstone returns the sequence of the session's erased record, which it appends if no node

@@ -306,6 +306,32 @@ func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
+// TestALateMarkDoesNotStopTheErasureOfTheNextSession: a node has read the head of an earlier
+// session of the id, and marks it when another node has marked the next one.
+func TestALateMarkDoesNotStopTheErasureOfTheNextSession(t *testing.T) {
+	t.Parallel()
+	late := openLog(t, link.Options{})
+	old := storetest.Appended(t, late, "s", 0, storetest.TextEntries("old", 3))
+	_, err := late.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	storetest.Appended(t, late, "s", 0, storetest.TextEntries("new", 3))
+	marks := 0
+	l := openHooked(t, late.Conn, func(ctx context.Context, point string, do func(context.Context) error) error {
+		err := do(ctx)
+		if point == "mark" && err == nil {
+			if marks++; marks == 1 {
+				require.NoError(t, late.Want(t.Context(), "s", old))
+			}
+		}
+		return err
+	})
+	_, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	_, err = l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	require.Greater(t, marks, 1)
+}
+
 // TestAnErasureThatFailsReportsWhetherItHasBegun: it is pending only after the tombstone.
 func TestAnErasureThatFailsReportsWhetherItHasBegun(t *testing.T) {
 	t.Parallel()
