@@ -61,7 +61,7 @@ test('headers whose function fails as fetch does are asked for again', limits, a
     return { authorization: 'Bearer token' };
   };
   assert.deepEqual(await new HelixClient({ url: server.url, minDelay: 1, silence: 300, headers }).status('s'), live);
-  assert.equal(calls, 3);
+  assert.ok(calls >= 3); // more if an answer takes longer than the silence
   assert.equal(server.requests[0].headers.authorization, 'Bearer token');
 });
 
@@ -77,8 +77,10 @@ test('a request that gets no answer, or half of one, is sent again', limits, asy
 test('a fork that gets no answer is sent once, and fails', limits, async (t) => {
   const server = await serve(() => {});
   t.after(() => server.close());
-  await assert.rejects(new HelixClient({ url: server.url, minDelay: 1, silence: 50 }).fork('s'), { name: 'TimeoutError' });
-  assert.equal(server.requests.length, 1);
+  let sent = 0; // the server may not have got it yet
+  const counted = (...of) => { sent++; return fetch(...of); };
+  await assert.rejects(new HelixClient({ url: server.url, minDelay: 1, silence: 50, fetch: counted }).fork('s'), { name: 'TimeoutError' });
+  assert.equal(sent, 1);
 });
 
 test('an answer may take longer than the silence, as long as it comes', async (t) => {
