@@ -385,3 +385,28 @@ func TestAnErasureLeavesTheNextSession(t *testing.T) {
 	_, err = log.Head(t.Context(), memories)
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
+
+// An erasure that comes late leaves the next session of the id, with its files, its memories and its place on
+// the work list.
+func TestALateErasureLeavesTheNextSession(t *testing.T) {
+	list, s := &forgetful{}, newShelf()
+	call := scripted.Turn{ToolCalls: calls("a", "workspace_run", `{"command":"append x log"}`)}
+	g := newSpaceRig(t, memory.New(), s, engine.Options{Worklist: list}, coding(call, scripted.Turn{Text: "Done."}, call, scripted.Turn{Text: "Done."}))
+	g.start("s", "coder", "go")
+	late := eventlog.WithHead(t.Context(), "s", g.ended("s").Head)
+	_, err := g.loop.Admin.Erase(late, "s")
+	require.NoError(t, err)
+	require.Empty(t, s.trees)
+	list.forgotten = 0
+
+	g.start("s", "coder", "go")
+	g.ended("s")
+	memories := remember(t, g.log, "s")
+	_, err = g.loop.Admin.Erase(late, "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	require.Equal(t, projector.SessionCompleted, stateOf(t, g.log, "s").Status)
+	require.NotEmpty(t, s.trees)
+	require.Zero(t, list.forgotten)
+	_, err = g.log.Head(t.Context(), memories)
+	require.NoError(t, err)
+}

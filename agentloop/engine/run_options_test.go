@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -153,6 +155,52 @@ func TestEphemeralSessions(t *testing.T) {
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	}
 	require.Equal(t, projector.SessionCompleted, stateOf(t, g.log, "kept").Status)
+}
+
+// overtaken is a log that calls a function once when a session was read.
+type overtaken struct {
+	eventlog.Log
+	then atomic.Pointer[func()]
+}
+
+func (l *overtaken) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		for r, err := range l.Log.Read(ctx, session, from, to) {
+			if !yield(r, err) {
+				break
+			}
+		}
+		if f := l.then.Swap(nil); f != nil {
+			(*f)()
+		}
+	}
+}
+
+// A sweep erases the session that it has looked at: the next one of the id stays.
+func TestASweepLeavesTheNextSession(t *testing.T) {
+	t.Parallel()
+	log := &overtaken{Log: memory.New()}
+	g := newRigOn(t, log, reports())
+	begin := func(ephemeral bool) {
+		_, err := g.loop.Execute(t.Context(), engine.StartRequest{
+			SessionID: "s", AgentType: "reporter", Messages: []agentloop.Input{{Content: "go"}}, Options: fact.RunOptions{Ephemeral: ephemeral},
+		})
+		require.NoError(t, err)
+		g.ended("s")
+	}
+	begin(true)
+	next := func() {
+		_, err := g.loop.Admin.Erase(t.Context(), "s")
+		require.NoError(t, err)
+		begin(false)
+	}
+	g.loop = newRigOn(t, log, reports()).loop // it has not read the session
+	log.then.Store(&next)
+	swept, err := g.loop.Admin.Sweep(t.Context(), admin.SweepOptions{OnlyEphemeral: true})
+	require.NoError(t, err)
+	require.Equal(t, admin.Swept{Detected: 1, AlreadyTerminal: 1}, swept)
+	require.Nil(t, log.then.Load())
+	require.Equal(t, projector.SessionCompleted, stateOf(t, log, "s").Status)
 }
 
 // A request with the name of a run begins none; its state changes the session's by members.

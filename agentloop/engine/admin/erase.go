@@ -14,26 +14,34 @@ import (
 // Erase erases a session (see [eventlog.Log]) with its workspaces and with what
 // only it remembers, and takes it off the list. Files that another node alone
 // can reach that removes, see Tidy; the erasure that has found the session is
-// pending then.
+// pending then. Within [eventlog.WithHead] it leaves a later session of the id alone, with
+// its files and all.
 //
 // Errors: those of [eventlog.Log]'s Erase; ErrWorkspaceRemains: then nothing is
 // erased but files.
 func (a *Admin) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	one, ctx := ctx, eventlog.WithHead(ctx, session, 0) // reads are of the head as it is by now
+	only, known := eventlog.HeadFrom(one, session)
+	ours := !known || a.has(ctx, session, only)
 	left := a.outOfReach(ctx, session) // the log can't say any more once it is erased
 	if why := a.requests.Log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
 	// The files and memories first: if this breaks off, the session is still there
-	// to be erased again.
-	if _, _, err := a.files.Remove(ctx, session); err != nil {
-		return eventlog.Erasure{}, err
+	// to be erased again. If they may be a later session's, the log decides.
+	var remembered eventlog.Erasure
+	some := false
+	if ours {
+		_, _, err := a.files.Remove(ctx, session)
+		if err != nil {
+			return eventlog.Erasure{}, err
+		}
+		remembered, err = a.eraseMemories(ctx, session)
+		if some = err == nil; !some && !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return eventlog.Erasure{}, err
+		}
 	}
-	remembered, err := a.eraseMemories(ctx, session)
-	some := err == nil
-	if !some && !errors.Is(err, eventlog.ErrSessionNotFound) {
-		return eventlog.Erasure{}, err
-	}
-	e, err := a.requests.States.Erase(ctx, session)
+	e, err := a.requests.States.Erase(one, session)
 	e.Records += remembered.Records
 	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
 		// The bytes of a session are overwritten while its id is free: a client may have created the
@@ -80,6 +88,14 @@ func (a *Admin) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 		return e, errors.Join(err, ferr)
 	}
 	return e, err
+}
+
+// has reports whether it is certain that the session has the record at a sequence.
+func (a *Admin) has(ctx context.Context, session string, sequence uint64) bool {
+	for r, err := range a.requests.Log.Read(ctx, session, sequence-1, sequence) {
+		return err == nil && r.Sequence == sequence
+	}
+	return false
 }
 
 // eraseMemories erases what was remembered in a session. Errors: those of

@@ -95,7 +95,7 @@ func (a *Admin) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 			done.Detected++
 			if seen.ephemeral {
 				done.AlreadyTerminal++
-				err = a.eraseEphemeral(ctx, session, o.DryRun)
+				err = a.eraseEphemeral(ctx, session, seen.head, o.DryRun)
 				break
 			}
 			if eventlog.IsDurableLog(session) {
@@ -141,12 +141,13 @@ func (a *Admin) lookAt(ctx context.Context, session string) (lookedAt, error) {
 	return lookedAt{head: t.Head, expiresAt: t.ExpiresAt, over: t.Turn == nil, files: hasFiles(t), ephemeral: t.Ephemeral && !runs(t)}, nil
 }
 
-// eraseEphemeral erases a session whose run has ended or waits, and that nobody keeps.
-func (a *Admin) eraseEphemeral(ctx context.Context, session string, dry bool) error {
+// eraseEphemeral erases a session whose run has ended or waits, and that nobody keeps. Another node, or the
+// client's request, may erase it first, and a client may then create one with its id.
+func (a *Admin) eraseEphemeral(ctx context.Context, session string, head uint64, dry bool) error {
 	if dry {
 		return nil
 	}
-	_, err := a.Erase(ctx, session)
+	_, err := a.Erase(eventlog.WithHead(ctx, session, head), session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return nil
 	}
