@@ -89,14 +89,14 @@ func (s *Routes) answer(w http.ResponseWriter, r *web.Request, at place, p param
 	return r.OK(w, f.response())
 }
 
-// forget erases a session that is not to be stored. If its run continues, since the client
-// has left, a sweep erases it later.
+// forget erases the session of a run that is not to be stored, unless a request keeps it that has continued it.
+// If its run continues, since the client has left, a sweep erases it later.
 func (s *Routes) forget(r *web.Request, at place) {
 	ctx, cancel := r.Detached()
 	defer cancel()
 	t, err := s.states.Head(ctx, at.session)
-	if err == nil && !t.Running() {
-		_, err = s.loop.Admin.Erase(ctx, at.session)
+	if err == nil && t.Ephemeral && !t.Running() {
+		_, err = s.loop.Admin.Erase(eventlog.WithHead(ctx, at.session, at.tree.Head), at.session)
 	}
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		s.logger.WarnContext(ctx, "a response that is not to be stored is erased later", eventlog.LogSession, at.session, "error", err)
@@ -245,7 +245,7 @@ func (c *creation) dropFork(session string) {
 	defer cancel()
 	t, err := c.s.states.Head(ctx, session)
 	if err == nil && len(t.Runs) == 0 {
-		_, err = c.s.loop.Admin.Erase(ctx, session)
+		_, err = c.s.loop.Admin.Erase(eventlog.WithHead(ctx, session, t.Head), session)
 	}
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		c.s.logger.ErrorContext(ctx, "the fork of a request that was refused could not be erased", eventlog.LogSession, session, "error", err)

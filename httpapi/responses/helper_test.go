@@ -52,9 +52,15 @@ type rig struct {
 
 func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	t.Helper()
+	return newRigOn(t, func(log eventlog.Log) eventlog.Log { return log }, change...)
+}
+
+// newRigOn is newRig with a log that wrap returns. The rig's own is as it is.
+func newRigOn(t *testing.T, wrap func(eventlog.Log) eventlog.Log, change ...func(*httpapi.Options)) *rig {
+	t.Helper()
 	_, nc := embedtest.Start(t, embed.Options{SyncInterval: time.Second})
-	log := jetstreamtest.Open(t, nc, nil)
-	g := &rig{t: t, log: log, slow: make(chan struct{})}
+	g := &rig{t: t, log: jetstreamtest.Open(t, nc, nil), slow: make(chan struct{})}
+	log := wrap(g.log)
 	form := g.brain("form")
 	form.OutputSchema = json.RawMessage(`{"type":"object","required":["city"]}`)
 	parent := g.brain("parent")
