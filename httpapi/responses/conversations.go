@@ -172,7 +172,7 @@ func (s *Routes) DeleteConversation(w http.ResponseWriter, r *web.Request) error
 	}
 	ctx, cancel := r.Detached()
 	defer cancel()
-	if _, err := s.loop.Admin.Erase(ctx, t.SessionID); err != nil {
+	if err := s.erase(ctx, t); err != nil {
 		return err
 	}
 	r.Audit("session erased")

@@ -140,3 +140,28 @@ func TestARefusedContinuationLeavesTheNextSession(t *testing.T) {
 	})
 	require.Equal(t, sessions+1, g.sessions())
 }
+
+// A deletion erases the session that its request has found, not the next one of the id.
+func TestADeletionLeavesTheNextSession(t *testing.T) {
+	t.Parallel()
+	g, log := newErasingRig(t)
+	for _, conversation := range []bool{false, true} {
+		made := g.create(object{"input": "hello"})
+		path := "/responses/" + made["id"].(string)
+		if conversation {
+			path = "/conversations/conv_" + sessionOf(made)
+		}
+		late := func(session string) {
+			_, err := g.log.Erase(t.Context(), session)
+			require.NoError(t, err)
+			_, err = g.loop.Execute(t.Context(), engine.StartRequest{
+				SessionID: session, AgentType: "brain", Messages: []agentloop.Input{{Content: "hello"}},
+			})
+			require.NoError(t, err)
+		}
+		log.late.Store(&late)
+		g.refused(404, "DELETE", path, nil)
+		_, err := g.log.Head(t.Context(), sessionOf(made))
+		require.NoError(t, err, path)
+	}
+}

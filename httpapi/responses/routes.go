@@ -188,12 +188,18 @@ func (s *Routes) Delete(w http.ResponseWriter, r *web.Request) error {
 	case others && again:
 		return noResponse(r.Name)
 	case !others:
-		if _, err := s.loop.Admin.Erase(ctx, p.session); err != nil {
+		if err := s.erase(ctx, p.tree); err != nil {
 			return err
 		}
 	}
 	r.Audit("response deleted")
 	return r.OK(w, object{"id": r.Name, "object": "response.deleted", "deleted": true})
+}
+
+// erase erases the session that a state is of, but no later one of its id.
+func (s *Routes) erase(ctx context.Context, t *projector.Tree) error {
+	_, err := s.loop.Admin.Erase(eventlog.WithHead(ctx, t.SessionID, t.Head), t.SessionID)
+	return err
 }
 
 // others reports whether a session has more than one response: other runs, or items that were
