@@ -172,11 +172,12 @@ func (s *Routes) DeleteConversation(w http.ResponseWriter, r *web.Request) error
 	}
 	ctx, cancel := r.Detached()
 	defer cancel()
-	if err := s.erase(ctx, t); err != nil {
+	status, err := s.erase(ctx, t)
+	if err != nil {
 		return err
 	}
 	r.Audit("session erased")
-	return r.OK(w, object{"id": conversationID(t.SessionID), "object": "conversation.deleted", "deleted": true})
+	return r.Respond(w, status, object{"id": conversationID(t.SessionID), "object": "conversation.deleted", "deleted": true})
 }
 
 // Items answers GET /v1/conversations/{id}/items.

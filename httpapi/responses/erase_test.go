@@ -165,3 +165,41 @@ func TestADeletionLeavesTheNextSession(t *testing.T) {
 		require.NoError(t, err, path)
 	}
 }
+
+// pendingLog reports that bytes of each erased session are left, as a cluster does, and err.
+type pendingLog struct {
+	eventlog.Log
+	err error
+}
+
+func (l *pendingLog) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	e, err := l.Log.Erase(ctx, session)
+	if err == nil {
+		e.Pending, err = true, l.err
+	}
+	return e, err
+}
+
+// A deletion whose bytes are not all gone is answered with 202, as that of any session, also if it has only begun
+// in time.
+func TestADeletionThatIsPending(t *testing.T) {
+	t.Parallel()
+	log := new(pendingLog)
+	g := newRigOn(t, func(l eventlog.Log) eventlog.Log {
+		log.Log = l
+		return log
+	})
+	for _, log.err = range []error{nil, context.DeadlineExceeded} {
+		for _, conversation := range []bool{false, true} {
+			made := g.create(object{"input": "hello"})
+			path := "/responses/" + made["id"].(string)
+			if conversation {
+				path = "/conversations/conv_" + sessionOf(made)
+			}
+			status, deleted := g.send("DELETE", path, nil)
+			require.Equal(t, 202, status, "%v", deleted)
+			require.Equal(t, true, deleted["deleted"])
+			g.refused(404, "DELETE", path, nil)
+		}
+	}
+}

@@ -182,24 +182,29 @@ func (s *Routes) Delete(w http.ResponseWriter, r *web.Request) error {
 		}
 	}
 	others, err := s.others(ctx, p, f)
+	status := http.StatusOK
 	switch {
 	case err != nil:
 		return err
 	case others && again:
 		return noResponse(r.Name)
 	case !others:
-		if err := s.erase(ctx, p.tree); err != nil {
+		if status, err = s.erase(ctx, p.tree); err != nil {
 			return err
 		}
 	}
 	r.Audit("response deleted")
-	return r.OK(w, object{"id": r.Name, "object": "response.deleted", "deleted": true})
+	return r.Respond(w, status, object{"id": r.Name, "object": "response.deleted", "deleted": true})
 }
 
-// erase erases the session that a state is of, but no later one of its id.
-func (s *Routes) erase(ctx context.Context, t *projector.Tree) error {
-	_, err := s.loop.Admin.Erase(eventlog.WithHead(ctx, t.SessionID, t.Head), t.SessionID)
-	return err
+// erase erases the session that a state is of, but no later one of its id. It returns the status of the answer, which
+// is that of DELETE /sessions/{id}: 202 if bytes may be left.
+func (s *Routes) erase(ctx context.Context, t *projector.Tree) (status int, err error) {
+	e, err := s.loop.Admin.Erase(eventlog.WithHead(ctx, t.SessionID, t.Head), t.SessionID)
+	if e.Pending && (err == nil || errors.Is(err, context.DeadlineExceeded)) { // it has begun, for good
+		return http.StatusAccepted, nil
+	}
+	return http.StatusOK, err
 }
 
 // others reports whether a session has more than one response: other runs, or items that were
