@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
@@ -85,7 +86,7 @@ func (s *Routes) session(r *web.Request, session string, missing *Problem) (*pro
 		return nil, err
 	}
 	t, err := s.states.Head(r.Context(), session)
-	if errors.Is(err, eventlog.ErrSessionNotFound) { // it was erased since it was authorized
+	if errors.Is(err, eventlog.ErrSessionNotFound) || err == nil && !auth.CallerOf(r.Context()).MayUse(t) { // since it was authorized
 		return nil, missing
 	}
 	return t, err

@@ -5,10 +5,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/auth/authtest"
@@ -96,4 +99,32 @@ func hasRun(t *testing.T, g *rig, session string) bool {
 		}
 	}
 	return false
+}
+
+// A session can become another user's between the authorization and the answer.
+func TestOwnerIsCheckedAgain(t *testing.T) {
+	t.Parallel()
+	var who authtest.Everybody
+	then := new(atomic.Pointer[paused])
+	g := newRig(t, func(o *httpapi.Options) {
+		o.AllowUnauthenticated, o.Auth, o.Identify = false, who.Auth, who.Identify
+		o.Log = pausedLog{o.Log, then}
+	})
+	begin := func(user string) {
+		run, err := g.loop.Execute(t.Context(), engine.StartRequest{
+			SessionID: "s", UserID: user, AgentType: "brain", Messages: []agentloop.Input{{Content: "hello"}},
+		})
+		require.NoError(t, err)
+		_, err = run.Result(t.Context())
+		require.NoError(t, err)
+	}
+	begin("ada")
+	then.Store(&paused{state: true, call: func() {
+		_, err := g.loop.Admin.Erase(t.Context(), "s")
+		require.NoError(t, err)
+		begin("bob")
+	}})
+	status, text := as(g, "ada", "GET", "/v1/conversations/conv_s/items", "")
+	require.Nil(t, then.Load())
+	require.Equal(t, 404, status, text)
 }
