@@ -86,6 +86,7 @@ func (s *Routes) execute(ctx context.Context, agent string, t *projector.Tree, i
 	req := engine.StartRequest{
 		SessionID: in.thread, AgentType: agent, UserID: caller.User, Tenant: caller.Tenant, MayUse: caller.MayUse,
 		State: in.state, MergeState: in.state, Options: options,
+		Existing: t != nil, // it may have been erased since, and the request has only what t lacks
 	}
 	if t == nil {
 		req.Messages = in.all()
