@@ -156,6 +156,19 @@ func TestAnErasureNamesNobodyElsesForks(t *testing.T) {
 	require.Equal(t, []string{"mine-2"}, erased.Forks)
 }
 
+// Nor those of another tenant, which had a session of the id before.
+func TestAnErasureNamesNoForksOfAnotherTenant(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withReadModels(t), withTeams)
+	a.finishedIn("blue", "", "s")
+	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"of-blue"}`, bearer("blue")...).status)
+	require.Equal(t, 200, a.request("DELETE", "/sessions/s", "", bearer("blue")...).status)
+	a.finishedIn("red", "", "s")
+	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"of-red"}`, bearer("red")...).status)
+	var erased api.Erased
+	a.request("DELETE", "/sessions/s", "", bearer("red")...).decode(t, &erased)
+	require.Equal(t, []string{"of-red"}, erased.Forks)
+}
+
 func TestSessionsFilters(t *testing.T) { eachListing(t, testSessionsFilters) }
 
 func testSessionsFilters(t *testing.T, a *testAPI) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -42,7 +43,11 @@ func (s *Routes) forks(r *web.Request) []string {
 		return ids
 	}
 	found, err := web.Ask(r, func(visible readmodel.Visible) (readmodel.Answer[readmodel.Page[readmodel.Session]], error) {
-		f := readmodel.SessionFilter{ForkedFrom: r.Session, Visible: visible, Paging: readmodel.Paging{Limit: readmodel.MaxPage}}
+		caller := auth.CallerOf(r.Context()) // a session of the same id may have had another owner, and forks
+		f := readmodel.SessionFilter{
+			ForkedFrom: r.Session, UserID: caller.OnlyUser(), Tenant: caller.OnlyTenant(), Visible: visible,
+			Paging: readmodel.Paging{Limit: readmodel.MaxPage},
+		}
 		return s.models.Sessions(r.Context(), f)
 	})
 	if err != nil {
