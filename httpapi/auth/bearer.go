@@ -48,7 +48,7 @@ func TokenCallers(tokens []Token) Identifier {
 			return Caller{}, ErrUnauthorized
 		}
 		first := own[0]
-		return Caller{Name: first.Name, User: first.User, Tenant: first.Tenant, ActAs: slices.ContainsFunc(own, Token.actsAs)}, nil
+		return Caller{Name: first.Name, User: first.User, Tenant: first.Tenant, ActAs: slices.ContainsFunc(own, Token.actsAs), known: true}, nil
 	}
 }
 

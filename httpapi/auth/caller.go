@@ -31,6 +31,8 @@ type Caller struct {
 	Tenant  string
 	ActAs   bool      // it may name any user, and reach all sessions that the [Authenticator] lets it
 	Expires time.Time // when its credentials are not accepted any more, and its streams end; zero: never
+
+	known bool // it has shown credentials, which may name nobody
 }
 
 // Identifier returns the caller of a request. [ErrUnauthorized], wrapped or not,
@@ -54,12 +56,22 @@ func CallerOf(ctx context.Context) Caller {
 }
 
 // Share names what shares the caller's part of what a node does at a time: its
-// tenant, else its token, subject or user.
+// tenant, else its token, subject or user. Credentials that name none of them share
+// one part, and callers without credentials another.
 func (c Caller) Share() string {
-	if c.Tenant != "" {
+	switch {
+	case c.Tenant != "":
 		return "tenant " + c.Tenant
+	case c.Name != "":
+		return "token " + c.Name
+	case c.Subject != "":
+		return "subject " + c.Subject
+	case c.User != "":
+		return "user " + c.User
+	case c.known:
+		return "unnamed"
 	}
-	return "caller " + cmp.Or(c.Name, c.Subject, c.User)
+	return "nobody"
 }
 
 // OnlyUser returns the one user whose sessions and memories the caller reaches, or

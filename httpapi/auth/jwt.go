@@ -141,7 +141,7 @@ func (j *JWT) Identify(r *http.Request) (Caller, error) {
 	}
 	return Caller{
 		Subject: token.claims.Subject, User: token.bearer.User, Tenant: token.bearer.Tenant, ActAs: token.bearer.actsAs(),
-		Expires: token.claims.Expiry.Time().Add(j.o.Leeway),
+		Expires: token.claims.Expiry.Time().Add(j.o.Leeway), known: true,
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/auth/authtest"
 )
 
 func TestACallerHasOneTurn(t *testing.T) {
@@ -63,6 +64,35 @@ func TestUnknownCallersShareAllTurns(t *testing.T) {
 		}
 		_, err := ts.Take(t.Context(), auth.Caller{})
 		require.ErrorIs(t, err, ErrCallerBusy)
+	})
+}
+
+// Credentials that name nobody take no more than one turn, and names of different kinds are of
+// different callers.
+func TestCallersAreToldApart(t *testing.T) {
+	key := authtest.NewEd25519(t)
+	byJWT, err := auth.NewJWT(auth.JWTOptions{
+		JWKS: authtest.KeySet(t, authtest.Public(key, "k", "EdDSA")), Now: func() time.Time { return authtest.Now },
+	})
+	require.NoError(t, err)
+	signed := authtest.Signed(t, "EdDSA", key, "k", authtest.GoodClaims())
+	for token, identify := range map[string]auth.Identifier{"unnamed": auth.TokenCallers([]auth.Token{{Token: "unnamed"}}), signed: byJWT.Identify} {
+		c, err := identify(&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}})
+		require.NoError(t, err)
+		synctest.Test(t, func(t *testing.T) {
+			ts := NewTurns(AtOnce, false)
+			_, err := ts.Take(t.Context(), c)
+			require.NoError(t, err)
+			_, err = ts.Take(t.Context(), c)
+			require.ErrorIs(t, err, ErrCallerBusy)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ts := NewTurns(2, false)
+		for _, c := range []auth.Caller{{Name: "ada"}, {Subject: "ada"}} {
+			_, err := ts.Take(t.Context(), c)
+			require.NoError(t, err)
+		}
 	})
 }
 
