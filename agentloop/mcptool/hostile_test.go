@@ -126,6 +126,34 @@ func TestAServerDoesNotTakeTheAnswerToItsRequest(t *testing.T) {
 	<-left
 }
 
+// A list of large tools ends before they fill the memory, however few they are.
+func TestAListOfLargeTools(t *testing.T) {
+	pages := 0
+	w := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var m message
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		result := results[m.Method]
+		if m.Method == "tools/list" {
+			pages++
+			result = fmt.Sprintf(`{"tools":[{"name":"t%d","description":%q,"inputSchema":{"type":"object"}}],"nextCursor":"%d"}`,
+				pages, strings.Repeat("x", 1<<20), pages)
+		}
+		switch {
+		case result != "":
+			rw.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(rw, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+		case m.ID == nil:
+			rw.WriteHeader(http.StatusAccepted)
+		default:
+			http.NotFound(rw, r)
+		}
+	}))
+	defer w.Close()
+	_, err := mcptool.Open(t.Context(), mcptool.Server{Name: "s", URL: w.URL}, &mcptool.Options{ConnectTimeout: patience})
+	require.EqualError(t, err, "mcptool: server s: list of tools: its tools have more than 16777216 bytes")
+	require.Equal(t, 16, pages)
+}
+
 // However much a server that reads nothing sends, it is not kept for it.
 func TestAServerSendsRequestsAndReadsNothing(t *testing.T) {
 	server, _ := stdio(t)

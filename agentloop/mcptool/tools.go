@@ -11,8 +11,12 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// maxTools is how many tools a server may have.
-const maxTools = 1000
+// maxTools is how many tools a server may have, and maxToolBytes how much their descriptions and
+// schemas may hold together, in bytes.
+const (
+	maxTools     = 1000
+	maxToolBytes = 16 << 20
+)
 
 // toolsOf makes agent tools of a server's.
 func (c *Client) toolsOf(list []*mcp.Tool) ([]agentloop.Tool, error) {
@@ -50,12 +54,21 @@ func (c *Client) toolsOf(list []*mcp.Tool) ([]agentloop.Tool, error) {
 // list returns all of the server's tools.
 func list(ctx context.Context, s *mcp.ClientSession) ([]*mcp.Tool, error) {
 	var tools []*mcp.Tool
+	size := 0
 	for t, err := range s.Tools(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
-		if len(tools) == maxTools {
+		raw, err := json.Marshal(t) // of pages that have been decoded
+		if err != nil {
+			return nil, fmt.Errorf("tool %q: %w", t.Name, err)
+		}
+		size += len(raw)
+		switch {
+		case len(tools) == maxTools:
 			return nil, fmt.Errorf("it has more than %d tools", maxTools)
+		case size > maxToolBytes:
+			return nil, fmt.Errorf("its tools have more than %d bytes", maxToolBytes)
 		}
 		tools = append(tools, t)
 	}
