@@ -62,10 +62,7 @@ func (s *starter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(*h).ServeHTTP(w, r)
 		return
 	}
-	if r.ContentLength != 0 { // it is not waited for
-		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second))
-	}
+	dropBody(w, r)
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Path == "/healthz" {
 		_, _ = io.WriteString(w, `{"ok":true}`) // who asked may be gone
@@ -74,6 +71,14 @@ func (s *starter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_, _ = io.WriteString(w, `{"error":"the server is starting","code":"UNAVAILABLE"}`)
+}
+
+// dropBody has an answer not wait for the request's body.
+func dropBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second))
+	}
 }
 
 // open begins to serve what the daemon is for.

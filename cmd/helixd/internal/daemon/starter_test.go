@@ -18,15 +18,14 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
-// A server that is starting answers without waiting for a body.
-func TestAStartingServerWaitsForNoBody(t *testing.T) {
-	t.Parallel()
-	f := newStarter(10, nil, slog.New(slog.DiscardHandler))
+// waitsForNoBody checks that a request is answered, and its connection closed, while its body is missing.
+func waitsForNoBody(t *testing.T, f *starter, answers map[string]int) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	f.serve(listener)
 	defer f.shutdown(func() {})
-	for path, status := range map[string]int{"/healthz": 200, "/sessions": 503} {
+	for path, status := range answers {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		require.NoError(t, err)
 		defer conn.Close()
@@ -40,6 +39,21 @@ func TestAStartingServerWaitsForNoBody(t *testing.T) {
 		_, err = io.ReadAll(in)
 		require.NoError(t, err, "the connection is closed")
 	}
+}
+
+// A server that is starting answers without waiting for a body.
+func TestAStartingServerWaitsForNoBody(t *testing.T) {
+	t.Parallel()
+	waitsForNoBody(t, newStarter(10, nil, slog.New(slog.DiscardHandler)), map[string]int{"/healthz": 200, "/sessions": 503})
+}
+
+// Nor does one that refuses a client without a certificate.
+func TestARefusedClientWithoutACertificateIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	f, c := newStarter(10, nil, slog.New(slog.DiscardHandler)), &certificates{}
+	c.files.ClientCA = "clients.pem"
+	f.open(c.withCertificates(http.NotFoundHandler()))
+	waitsForNoBody(t, f, map[string]int{"/sessions": 403})
 }
 
 // Before it closes idle connections a server has its clients leave them.
