@@ -115,6 +115,7 @@ func TestASchemaThatCannotBeUsed(t *testing.T) {
 	for name, schema := range map[string]string{
 		"pattern":   `{"properties":{"q":{"pattern":"^(?!x)","type":"string"}},"type":"object"}`,
 		"reference": `{"$ref":"https://example.org/schema","type":"object"}`,
+		"endless":   `{"$ref":"#","type":"object"}`,
 		"draft":     `{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/helixd/helixd/agentloop/internal/plan"
 )
 
 // checkSchema returns why arguments can't be checked against a schema.
@@ -16,6 +18,9 @@ func checkSchema(raw json.RawMessage) error {
 	}
 	if s.Type != "object" {
 		return errors.New(`its type is not "object"`)
+	}
+	if err := plan.CheckEnds(raw); err != nil {
+		return err
 	}
 	if _, err := s.Resolve(nil); err != nil {
 		return err

@@ -165,6 +165,10 @@ func (d *Agent) schema(path string, raw json.RawMessage) *jsonschema.Resolved {
 		d.refuse(path, "must be a JSON Schema: %v", err)
 		return nil
 	}
+	if err := CheckEnds(raw); err != nil {
+		d.refuse(path, "%v", err)
+		return nil
+	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
 		d.refuse(path, "must be a JSON Schema: %v", err)
