@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -28,6 +29,10 @@ var (
 	sequences   = regexp.MustCompile(`^(\d*)\.\.(\d*)$`)
 )
 
+// errNoSession refuses the point of a session without an id, such as that of a shell's unset
+// variable: an empty id in the path of a request would be another route.
+var errNoSession = flags.Misused(errors.New("the session's id must not be empty"))
+
 // IsPoint reports whether a text is SESSION@N.
 func IsPoint(text string) bool { return atSequence.MatchString(text) }
 
@@ -42,7 +47,9 @@ func ParsePoint(text string) (p Point, err error) {
 	if parts == nil {
 		return Point{Session: text}, nil
 	}
-	p.Session = parts[1]
+	if p.Session = parts[1]; p.Session == "" {
+		return p, errNoSession
+	}
 	p.At, err = parseSequence(parts[2])
 	return p, err
 }
@@ -85,6 +92,9 @@ func Between(text string) (session string, from, to *uint64, err error) {
 	parts := atSequences.FindStringSubmatch(text)
 	if parts == nil {
 		return text, nil, nil, nil
+	}
+	if parts[1] == "" {
+		return "", nil, nil, errNoSession
 	}
 	from, to, err = ParseRange(parts[2] + ".." + parts[3])
 	return parts[1], from, to, err

@@ -26,6 +26,14 @@ func TestStretches(t *testing.T) {
 	require.EqualError(t, err, "s@4 is a point of a session; give its id alone: s (or s@4@, if that is the id)")
 	_, err = PointOr("s@..4", &zero)
 	require.EqualError(t, err, "s@..4 is a point of a session; give its id alone: s (or s@..4@, if that is the id)")
+	for _, text := range []string{"@", "@9", "@4..9", "@.."} {
+		_, err = StretchOr(text, 0, nil)
+		require.ErrorIs(t, err, errNoSession, text)
+		_, err = ParseSession(text)
+		require.ErrorIs(t, err, errNoSession, text)
+	}
+	_, err = ParsePoint("@9")
+	require.ErrorIs(t, err, errNoSession)
 	_, err = StretchOr("s@1..99999999999999999999", 0, nil)
 	require.ErrorContains(t, err, "is no sequence")
 }

@@ -55,6 +55,14 @@ func TestRecordsThatMayBeCut(t *testing.T) {
 	require.Equal(t, one, out)
 }
 
+// A point of no session, such as that of an unset variable, is no request for another route.
+func TestAPointNeedsASession(t *testing.T) {
+	for _, args := range [][]string{{"state", "@5"}, {"state", "@"}, {"records", "@5"}, {"diff", "@1..2"}, {"replay", "@5"}, {"tail", "@5"}, {"compare", "s", "@2"}, {"export", "@"}} {
+		_, err := told(t, func(_ http.ResponseWriter, r *http.Request) { t.Error("a request for", r.URL) }, args...)
+		require.ErrorContains(t, err, "the session's id must not be empty", args)
+	}
+}
+
 // The user ends a follow, which is no failure.
 func TestFollowingIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
