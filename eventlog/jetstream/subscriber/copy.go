@@ -2,7 +2,6 @@ package subscriber
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -104,8 +103,8 @@ func Fill(ctx context.Context, nc *nats.Conn, replicas int, item eventlog.Copied
 		}
 		return nil
 	}
-	var k key
-	if n, err := hex.Decode(k[:], []byte(item.Key)); err != nil || n != len(k) {
+	k, ok := parseKey(item.Key)
+	if !ok {
 		return fmt.Errorf("revocations: %q is not the hash of a session", item.Key)
 	}
 	m := nats.NewMsg(k.subject())

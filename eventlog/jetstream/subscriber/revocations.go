@@ -83,6 +83,15 @@ type (
 
 func keyOf(subject string) key { return sha256.Sum256([]byte(subject)) }
 
+// parseKey returns the key at the end of a subject, which anyone may have written.
+func parseKey(text string) (k key, ok bool) {
+	if len(text) != hex.EncodedLen(len(k)) { // hex.Decode would write beyond the key
+		return k, false
+	}
+	_, err := hex.Decode(k[:], []byte(text))
+	return k, err == nil
+}
+
 func (k key) subject() string { return revokedSubjects + hex.EncodeToString(k[:]) }
 
 // NewRevocations returns revocations that Open has to read. Until then all rights are
@@ -175,8 +184,7 @@ func (r *Revocations) read(ctx context.Context) error {
 			return err
 		}
 		r.last = m.Sequence
-		var k key
-		if n, err := hex.Decode(k[:], []byte(strings.TrimPrefix(m.Subject, revokedSubjects))); err == nil && n == len(k) {
+		if k, ok := parseKey(strings.TrimPrefix(m.Subject, revokedSubjects)); ok {
 			r.add(k, revocationOf(m))
 		}
 	}
