@@ -3,6 +3,8 @@ package objects_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,24 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
 	"github.com/helixd/helixd/eventlog"
 )
+
+// A session that was imported may say anything of its snapshot, and is forked.
+func TestASnapshotsSizeIsNotTrusted(t *testing.T) {
+	p := open(t, server(t, t.TempDir()), objects.Options{})
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "file", []byte("x")))
+	taken, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	fork := workspace.Session{Root: "fork", ID: "fork"}
+	for _, size := range []int64{-1, 1 << 40, math.MaxInt64} {
+		said := regexp.MustCompile(`"size":\d+`).ReplaceAll(taken, fmt.Appendf(nil, `"size":%d`, size))
+		require.NotEqual(t, string(taken), string(said))
+		_, err := p.Adopt(t.Context(), fork, said)
+		require.ErrorContains(t, err, "a content is damaged or missing", size)
+	}
+	_, err = p.Adopt(t.Context(), fork, taken)
+	require.NoError(t, err)
+}
 
 func everyTree(context.Context, string) (bool, error) { return true, nil }
 
