@@ -20,8 +20,8 @@ type feed struct {
 	// last is the last record so far of a stream that has stopped. Its frames
 	// wait for those of the end, which are this record's, too.
 	last struct {
-		sequence uint64
-		frames   []uimessage.Frame
+		record eventlog.Record
+		frames []uimessage.Frame
 	}
 }
 
@@ -70,11 +70,11 @@ func (f *feed) past(r eventlog.Record, err error) bool {
 		return false
 	case f.at.dead.Covers(r):
 		if r.Kind == eventlog.KindChunk {
-			f.to.pass(r.Sequence)
+			f.pass(r.Sequence)
 		}
 		return true
 	case r.Type == (*eventlog.StreamResync)(nil).Type() && (f.at.whole || !f.at.had(f.truncated)):
-		f.to.pass(r.Sequence)
+		f.pass(r.Sequence)
 		return true // the client has nothing to load again
 	}
 	frames := f.encode(r)
@@ -82,12 +82,25 @@ func (f *feed) past(r eventlog.Record, err error) bool {
 		return f.deliver(r, frames)
 	}
 	if len(frames) == 0 && r.Sequence > f.at.stopped {
+		if isMarker(r) {
+			f.pass(r.Sequence)
+		}
 		return true
 	}
 	before := f.last
-	f.last.sequence, f.last.frames = r.Sequence, frames
-	return f.send(f.to.record(before.sequence, before.frames))
+	f.last.record, f.last.frames = r, frames
+	return f.deliver(before.record, before.frames)
 }
+
+// pass notes that the client has everything up to a record, unless the last record waits: the
+// client has no frames after that one.
+func (f *feed) pass(sequence uint64) {
+	if f.last.record.Sequence == 0 {
+		f.to.pass(sequence)
+	}
+}
+
+func isMarker(r eventlog.Record) bool { return r.Type == (*eventlog.Truncated)(nil).Type() }
 
 // live sends a record after at.head. If the record may end the stream, t is the state with
 // it.
@@ -109,7 +122,7 @@ func (f *feed) live(r eventlog.Record, t *projector.Tree, err error) bool {
 // blocks; how many are open depends on whether the client saw the truncated records.
 func (f *feed) deliver(r eventlog.Record, frames []uimessage.Frame) bool {
 	more := f.send(f.to.record(r.Sequence, frames))
-	if r.Type == (*eventlog.Truncated)(nil).Type() {
+	if isMarker(r) {
 		f.to.pass(r.Sequence)
 	}
 	return more

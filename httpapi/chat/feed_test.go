@@ -192,3 +192,45 @@ func TestAChatCutAroundATruncation(t *testing.T) {
 		}
 	}
 }
+
+// TestAChatCutAroundARollback: the last turn is rolled back. A client that was cut off in the turn
+// before gets the rest of that, once; one that has frames of the last turn gets stream_resync.
+// Positions are those that they were before the last turn.
+func TestAChatCutAroundARollback(t *testing.T) {
+	of := eventlog.Base{AgentID: feedRoot, AgentType: "writer", Timestamp: 1, Step: 1}
+	turn := func(text string) []any {
+		return []any{&eventlog.StepStart{Base: of}, &eventlog.TextDelta{Delta: text, Base: of},
+			&fact.RunEnded{RunID: "r", Status: fact.RunCompleted, Base: fact.Base{SessionID: feedRoot, Timestamp: 1}}}
+	}
+	records := feedRecords(t, slices.Concat(turn("kept"), turn("gone"), []any{
+		&eventlog.Truncated{Reason: eventlog.ResyncRollback, AtSequence: 16, AfterSequence: 13, Ranges: []eventlog.Range{
+			{AgentID: feedRoot, From: 14, To: 16, Scope: eventlog.ScopeAll},
+		}, Base: fact.Base{SessionID: feedRoot, Timestamp: 1}},
+		&eventlog.StreamResync{Reason: eventlog.ResyncRollback, Base: of},
+	})...)
+	ended := func(records []eventlog.Record, after web.Position) (got []web.Event) {
+		at := start{encoder: feedEncoder(false), after: after, end: &uimessage.Ending{Outcome: uimessage.Completed}, stopped: 13}
+		for _, r := range records {
+			require.NoError(t, at.dead.Add(r))
+		}
+		f := &feed{at: at, to: deliveryTo(after), chat: &Options{}}
+		f.yield = func(e web.Event, _ error) bool { got = append(got, e); return true }
+		for _, r := range records {
+			f.past(r, nil)
+		}
+		f.start()
+		f.finish(f.last.record.Sequence, f.last.frames, *at.end)
+		return got
+	}
+	first, whole := ended(records[:3], web.Position{Sequence: 10}), ended(records, web.Position{Sequence: 10})
+	require.Equal(t, first, whole)
+	for cut := 1; cut < len(first)-2; cut++ { // start and [DONE] have no id; a client that has the rest gets 204
+		require.Equal(t, dataOf(whole[cut+1:]), dataOf(ended(records, first[cut].ID)), "cut after %s", first[cut].ID)
+	}
+	last := ended(records[3:6], web.Position{Sequence: 13})
+	for cut := 1; cut < len(last)-1; cut++ {
+		rest := ended(records, last[cut].ID)
+		require.True(t, slices.ContainsFunc(rest, isResync), "cut after %s: %v", last[cut].ID, dataOf(rest))
+		require.Contains(t, dataOf(rest), `{"type":"finish","finishReason":"stop"}`)
+	}
+}

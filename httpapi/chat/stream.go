@@ -263,7 +263,7 @@ func (s *Routes) events(ctx context.Context, history stream.Records, at start) s
 			return
 		}
 		if at.end != nil {
-			f.finish(f.last.sequence, f.last.frames, *at.end)
+			f.finish(f.last.record.Sequence, f.last.frames, *at.end)
 			return
 		}
 		for r, err := range at.live(ctx) {
