@@ -7,7 +7,7 @@
 // not have become _, and a name that is too long ends in a hash. Two tools of
 // one name, and a reserved name, are errors of [Open]. Descriptions and input
 // schemas are passed on. A schema that can't be used here (an unknown draft, a
-// pattern that Go's regexp lacks, a reference to elsewhere) does not cost the
+// pattern that Go's regexp lacks, a reference to elsewhere or without an end) does not cost the
 // tool: it takes any object then, the model reads the schema in the
 // description, the server judges the arguments, and a warning is logged.
 //
@@ -46,8 +46,9 @@
 // Ctrl-C stops it when its calls have been stopped and not before. What it
 // writes to stderr is dropped. It is stopped by closing its stdin, then by
 // SIGTERM, then by SIGKILL: only the command itself, not its child processes. Servers
-// are offered neither roots, sampling nor elicitation. A message has at most
-// 16 MiB; a longer one ends the session. HTTP redirects are not followed.
+// are offered neither roots, sampling nor elicitation: their requests other than
+// pings are refused, and a server that does not read the answers is cut off. A message has at most
+// 16 MiB, as all tools together have; a longer one ends the session. HTTP redirects are not followed.
 //
 // Not promised: that a call is carried out once; the key lets the server see
 // to that.
