@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/durable"
+	"github.com/helixd/helixd/httpapi/responses"
 )
 
 // anyOrigin is the pattern of all origins.
@@ -78,6 +79,9 @@ func (s *Server) trust(origins []string) error {
 		o.AllowedMethods = append(o.AllowedMethods, http.MethodPut)
 		o.AllowedHeaders = append(o.AllowedHeaders, durable.RequestHeaders()...)
 		o.ExposedHeaders = append(o.ExposedHeaders, durable.AnswerHeaders()...)
+	}
+	if s.opts.Protocols.Responses != nil {
+		o.AllowedHeaders = append(o.AllowedHeaders, responses.RequestHeaders()...)
 	}
 	s.cors = cors.New(o)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/responses"
 )
 
 const app = "https://app.example"
@@ -91,6 +92,23 @@ func TestPreflight(t *testing.T) {
 		require.Empty(t, h.Get("Access-Control-Allow-Methods"), "%v", tc)
 	}
 	a.request("OPTIONS", "/start", "").failed(t, 405, api.CodeMethodNotAllowed) // no preflight
+}
+
+// TestPreflightOfOpenAI: a page may use OpenAI's SDK, which names its version and platform.
+func TestPreflightOfOpenAI(t *testing.T) {
+	t.Parallel()
+	const headers = "authorization,content-type,idempotency-key,openai-organization,x-stainless-arch,x-stainless-lang,x-stainless-os," +
+		"x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout"
+	for _, served := range []bool{true, false} {
+		a := newAPIOn(t, memory.New(), nil, tokens, func(o *httpapi.Options) {
+			o.Origins = []string{app}
+			if served {
+				o.Protocols.Responses = &responses.Options{}
+			}
+		})
+		got := a.request("OPTIONS", "/v1/responses", "", "Origin", app, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", headers)
+		require.Equal(t, served, got.header.Get("Access-Control-Allow-Headers") == headers)
+	}
 }
 
 // TestPagesOfConfiguredOrigins: they can use the server and read every answer;

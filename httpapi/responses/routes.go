@@ -42,6 +42,15 @@ func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, logger *sl
 	return &Routes{log: log, loop: loop, states: states, logger: logger, newID: newID, deadline: deadline, options: o}
 }
 
+// RequestHeaders are those that OpenAI's SDK sends from a web page.
+func RequestHeaders() []string {
+	return []string{
+		"OpenAI-Beta", "OpenAI-Organization", "OpenAI-Project", "X-Stainless-Arch", "X-Stainless-Custom-Poll-Interval",
+		"X-Stainless-Helper-Method", "X-Stainless-Lang", "X-Stainless-OS", "X-Stainless-Package-Version", "X-Stainless-Poll-Helper",
+		"X-Stainless-Retry-Count", "X-Stainless-Runtime", "X-Stainless-Runtime-Version", "X-Stainless-Timeout",
+	}
+}
+
 // place is a run of a session that a request names, and the session's state.
 type place struct {
 	session string
