@@ -23,6 +23,7 @@ type feed struct {
 		record eventlog.Record
 		frames []uimessage.Frame
 	}
+	passed uint64 // the record of a pass that waits for last
 }
 
 func (f *feed) send(events []web.Event) bool {
@@ -89,13 +90,14 @@ func (f *feed) past(r eventlog.Record, err error) bool {
 	}
 	before := f.last
 	f.last.record, f.last.frames = r, frames
-	return f.deliver(before.record, before.frames)
+	more := f.deliver(before.record, before.frames)
+	f.to.pass(f.passed)
+	return more
 }
 
-// pass notes that the client has everything up to a record, unless the last record waits: the
-// client has no frames after that one.
+// pass is delivery.pass when the last record, if one waits, is delivered.
 func (f *feed) pass(sequence uint64) {
-	if f.last.record.Sequence == 0 {
+	if f.passed = sequence; f.last.record.Sequence == 0 {
 		f.to.pass(sequence)
 	}
 }

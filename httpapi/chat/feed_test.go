@@ -207,7 +207,10 @@ func TestAChatCutAroundARollback(t *testing.T) {
 			{AgentID: feedRoot, From: 14, To: 16, Scope: eventlog.ScopeAll},
 		}, Base: fact.Base{SessionID: feedRoot, Timestamp: 1}},
 		&eventlog.StreamResync{Reason: eventlog.ResyncRollback, Base: of},
+		&eventlog.SourceURL{SourceID: "later", URL: "u", Base: of},
 	})...)
+	later := records
+	records = records[:8]
 	ended := func(records []eventlog.Record, after web.Position) (got []web.Event) {
 		at := start{encoder: feedEncoder(false), after: after, end: &uimessage.Ending{Outcome: uimessage.Completed}, stopped: 13}
 		for _, r := range records {
@@ -226,6 +229,10 @@ func TestAChatCutAroundARollback(t *testing.T) {
 	require.Equal(t, first, whole)
 	for cut := 1; cut < len(first)-2; cut++ { // start and [DONE] have no id; a client that has the rest gets 204
 		require.Equal(t, dataOf(whole[cut+1:]), dataOf(ended(records, first[cut].ID)), "cut after %s", first[cut].ID)
+	}
+	whole = ended(later, web.Position{Sequence: 10})
+	for cut := 1; cut < len(whole)-2; cut++ {
+		require.Equal(t, dataOf(whole[cut+1:]), dataOf(ended(later, whole[cut].ID)), "cut after %s", whole[cut].ID)
 	}
 	last := ended(records[3:6], web.Position{Sequence: 13})
 	for cut := 1; cut < len(last)-1; cut++ {
