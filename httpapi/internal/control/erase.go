@@ -21,7 +21,19 @@ const defaultEraseTimeout = 20 * time.Second
 // Erase answers DELETE /sessions/{id}.
 func (s *Routes) Erase(w http.ResponseWriter, r *web.Request) error {
 	forks := s.forks(r)
-	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.loop.Admin.Erase(ctx, r.Session) })
+	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) {
+		if c := auth.CallerOf(ctx); c.Bound() { // the next session of the id may be another user's
+			t, err := s.states.Head(ctx, r.Session)
+			if err == nil && !c.MayUse(t) {
+				err = eventlog.ErrSessionNotFound
+			}
+			if err != nil {
+				return eventlog.Erasure{}, err
+			}
+			ctx = eventlog.WithHead(ctx, r.Session, t.Head)
+		}
+		return s.loop.Admin.Erase(ctx, r.Session)
+	})
 	if err != nil {
 		return err
 	}
