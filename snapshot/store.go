@@ -357,15 +357,15 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 	// even so.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
 	defer cancel()
-	if there, err := s.has(ctx, session, last.Sequence); !there && (err == nil || errors.Is(err, eventlog.ErrSessionNotFound)) {
+	if there, err := s.Has(ctx, session, last.Sequence); !there && (err == nil || errors.Is(err, eventlog.ErrSessionNotFound)) {
 		s.forget(ctx, session)
 	}
 	return own, len(saved.State)
 }
 
-// has reports whether the session has the record at a sequence. If not, and without an error,
-// the session was erased, and may have been created again.
-func (s *Store) has(ctx context.Context, session string, sequence uint64) (bool, error) {
+// Has reports whether the session has the record at a sequence. If not, and without an error,
+// the session was erased, and may have been created again. Errors: those of the log's Read.
+func (s *Store) Has(ctx context.Context, session string, sequence uint64) (bool, error) {
 	ctx = eventlog.WithHead(ctx, session, 0)
 	for r, err := range s.log.Read(ctx, session, sequence-1, sequence) {
 		return err == nil && r.Sequence == sequence, err
@@ -399,7 +399,7 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	only, known := eventlog.HeadFrom(ctx, session)
 	ours := !known
 	if known { // unless the record is there, the folds may be a later session's
-		ours, _ = s.has(ctx, session, only)
+		ours, _ = s.Has(ctx, session, only)
 	}
 	// The folds first: if this is interrupted, the session still exists and can be erased
 	// again.

@@ -22,13 +22,16 @@ import (
 func (a *Admin) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	one, ctx := ctx, eventlog.WithHead(ctx, session, 0) // reads are of the head as it is by now
 	only, known := eventlog.HeadFrom(one, session)
-	ours := !known || a.has(ctx, session, only)
+	ours := !known
+	if known {
+		ours, _ = a.requests.States.Has(ctx, session, only) // if that is not certain, the log decides
+	}
 	left := a.outOfReach(ctx, session) // the log can't say any more once it is erased
 	if why := a.requests.Log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
 	// The files and memories first: if this breaks off, the session is still there
-	// to be erased again. If they may be a later session's, the log decides.
+	// to be erased again.
 	var remembered eventlog.Erasure
 	some := false
 	if ours {
@@ -88,14 +91,6 @@ func (a *Admin) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 		return e, errors.Join(err, ferr)
 	}
 	return e, err
-}
-
-// has reports whether it is certain that the session has the record at a sequence.
-func (a *Admin) has(ctx context.Context, session string, sequence uint64) bool {
-	for r, err := range a.requests.Log.Read(ctx, session, sequence-1, sequence) {
-		return err == nil && r.Sequence == sequence
-	}
-	return false
 }
 
 // eraseMemories erases what was remembered in a session. Errors: those of
