@@ -110,3 +110,14 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	require.ErrorIs(t, err, agentloop.ErrUnknownAgent)
 	require.ErrorContains(t, err, `"nobody"`)
 }
+
+// BenchmarkOpen is the time until a node serves, and until it is closed again.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	var cities []string
+	for b.Loop() {
+		node, err := helixd.Open(b.Context(), dir, guide(&cities))
+		require.NoError(b, err)
+		node.Close()
+	}
+}

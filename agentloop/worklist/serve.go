@@ -4,10 +4,12 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
 // Serve begins to take trees up, for a loop that has this work list. It returns when
-// other nodes had time to say that they are there.
+// other nodes had time to say that they are there, at once if the server of this process
+// takes no others.
 func (l *Worklist) Serve(loop Loop) error {
 	l.loop = loop
 	if err := l.listen(); err != nil {
@@ -17,8 +19,10 @@ func (l *Worklist) Serve(loop Loop) error {
 	l.heard = time.Now()
 	l.mu.Unlock()
 	l.publish(stateHello)
-	if err := eventlog.Sleep(l.ctx, askTimeout); err != nil {
-		return err
+	if s, ok := l.nc.Opts.InProcessServer.(jetstream.Server); !ok || !s.GroupSync() {
+		if err := eventlog.Sleep(l.ctx, askTimeout); err != nil {
+			return err
+		}
 	}
 	l.lookSoon()
 	l.wg.Go(l.live)
