@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/embed/embedtest"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -194,6 +195,39 @@ func TestAFileIsBuiltAgainAfterAPurge(t *testing.T) {
 		require.Equal(t, want, n.found(), name)
 		require.Equal(t, 4*31+2, n.hits("remarkable"), name)
 		n.models.Close()
+	}
+}
+
+// The rows of a session that was erased while the file was closed, and whose id another tenant's
+// session has since, are the other tenant's, also if retention has removed the records between.
+func TestAnErasedSessionsIDIsAnotherTenantsAfterAPurge(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, startServer(t, t.TempDir()), filepath.Join(t.TempDir(), "rows"))
+	of := func(tenant string) eventlog.Entry {
+		return factOf("s", "", &fact.SessionCreated{AgentType: "a", Tenant: tenant, Base: factAt("s", 1)})
+	}
+	n.append("s", of("red"), said("s", "red words"))
+	require.Equal(t, []string{"s"}, n.found())
+	n.models.Close()
+	_, err := n.log.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	n.append("s", of("blue"), said("s", "blue words"))
+	purged, err := n.log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	require.NotEmpty(t, purged)
+	n.open()
+	for tenant, want := range map[string]int{"red": 0, "blue": 1} {
+		listed := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Session]], error) {
+			return n.models.Sessions(ctx, readmodel.SessionFilter{Tenant: tenant})
+		})
+		require.Equal(t, want, listed.Total, tenant)
+		found := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Hit]], error) {
+			return n.models.Search(ctx, readmodel.SearchQuery{Text: "words", Tenant: tenant})
+		})
+		require.Equal(t, want, found.Total, tenant)
+		use, err := n.models.TenantUse(t.Context(), tenant, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, use.Sessions, tenant)
 	}
 }
 

@@ -37,7 +37,7 @@ func (p *projection) writeTree(h *held) {
 // recall loads what the file has of a fold for which that is unknown: all rows but the
 // messages' are written again.
 func (p *projection) recall(h *held) {
-	for _, table := range []string{"sessions", "tags", "metadata", "runs", "usage", "parked"} {
+	for _, table := range []string{"trees", "sessions", "tags", "metadata", "runs", "usage", "parked"} {
 		p.put("DELETE FROM "+table+" WHERE root = ?", h.root)
 	}
 	w := &written{sessions: map[string]writtenSession{}, runs: map[runPlace]readmodel.Run{}, messages: map[string][]uint64{}}
