@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -369,6 +370,21 @@ func TestDurableAuthorization(t *testing.T) {
 	for method, op := range map[string]string{"PUT": "append", "POST": "append", "GET": "stream", "HEAD": "stream", "DELETE": "erase"} {
 		require.Equal(t, 403, a.send(method, "a/b?offset=,", "", "Producer-Id", "").status, method)
 		require.Equal(t, op+" ~stream/a/b", <-asked)
+	}
+}
+
+// A stream with the longest name can be forked, also if its address escapes each byte of it.
+func TestAStreamWithALongNameIsForked(t *testing.T) {
+	t.Parallel()
+	a := newDurableAPI(t)
+	for i, name := range []string{
+		strings.Repeat("n", eventlog.MaxDurableName), url.PathEscape(strings.Repeat("語", eventlog.MaxDurableName/len("語"))),
+	} {
+		a.create(name, plain, "hello")
+		fork := fmt.Sprint("fork", i)
+		a.create(fork, plain, "", "Stream-Forked-From", "/v1/stream/"+name)
+		require.Equal(t, "hello", a.send("GET", fork, "").body)
+		require.Equal(t, 400, a.send("PUT", "no", "", "Stream-Forked-From", "/v1/stream/"+name+"nnn").status)
 	}
 }
 

@@ -17,12 +17,17 @@ import (
 
 // one returns the value of a header, which may be given once, and whether it is there.
 func one(h http.Header, name string) (value string, given bool, err error) {
+	return oneOf(h, name, eventlog.MaxID)
+}
+
+// oneOf is one for a value of at most that many bytes.
+func oneOf(h http.Header, name string, most int) (value string, given bool, err error) {
 	switch v := h.Values(name); {
 	case len(v) == 0:
 		return "", false, nil
 	case len(v) > 1:
 		return "", true, web.Invalid(name, "is given twice")
-	case len(v[0]) > eventlog.MaxID:
+	case len(v[0]) > most:
 		return "", true, web.Invalid(name, "is too long")
 	default:
 		return v[0], true, nil
@@ -120,9 +125,13 @@ func expiry(h http.Header, c *durable.Create) error {
 	return nil
 }
 
+// maxSource is the longest address of a fork's source, in bytes: each byte of its name may be
+// escaped, and the address of the server may come first.
+const maxSource = 3*eventlog.MaxDurableName + 1<<10
+
 // fork returns where a stream that is to be created leaves another one, nil if it is new.
 func fork(h http.Header) (*durable.Fork, error) {
-	from, forks, err := one(h, headerForkedFrom)
+	from, forks, err := oneOf(h, headerForkedFrom, maxSource)
 	if err != nil {
 		return nil, err
 	}
