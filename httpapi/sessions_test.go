@@ -78,6 +78,8 @@ func testSessionsPages(t *testing.T, a *testAPI) {
 	}
 	require.Equal(t, []string{"s017", "s150"}, a.listed("?streamStatus=paused&status=active"))
 	require.Equal(t, []string{"s017", "s150"}, a.listed("?status=paused"))
+	require.Equal(t, []string{"s017", "s150"}, a.listed("?status=paused&streamStatus=paused"))
+	require.Empty(t, a.listed("?status=paused&streamStatus=active"))
 	_, page = list("?streamStatus=active")
 	require.Equal(t, 203, page.Total)
 	for _, q := range []string{

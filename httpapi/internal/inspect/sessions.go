@@ -61,7 +61,7 @@ func sessionFilter(r *web.Request) (readmodel.SessionFilter, error) {
 	f.From, f.To = q.Period()
 	f.Status = web.OneOf(q, "status", sessionStatuses)
 	f.StreamStatus = web.OneOf(q, "streamStatus", streamStatuses)
-	if f.Status == projector.SessionPaused && f.StreamStatus == "" { // as GET /status calls it; no fold has that status
+	if f.Status == projector.SessionPaused && (f.StreamStatus == "" || f.StreamStatus == eventlog.StreamWaiting) { // as GET /status calls it; no fold has that status
 		f.Status, f.StreamStatus = projector.SessionActive, eventlog.StreamWaiting
 	}
 	f.Sort = web.OneOf(q, "sort", readmodel.SessionSorts())
