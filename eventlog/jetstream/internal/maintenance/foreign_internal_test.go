@@ -90,3 +90,16 @@ func TestASegmentThatNamesItselfIsDamaged(t *testing.T) {
 	}
 	require.ErrorIs(t, err, eventlog.ErrDamaged)
 }
+
+// TestAForeignMarkOfAnErasureStopsNoNode: every node reads it, again after each start.
+func TestAForeignMarkOfAnErasureStopsNoNode(t *testing.T) {
+	t.Parallel()
+	l := serve(t, t.TempDir(), link.Options{})
+	storetest.Appended(t, l, "s", 0, storetest.TextEntries("x", 3))
+	storetest.PublishForeign(t, l.Conn, "helix.erased.0.foreign", nil, []byte(`{"parts":[{"stream":"HELIX_LOG_0","upTo":9,"replicas":3}],"removed":true,"round":1}`))
+	for _, lead := range []bool{false, true} {
+		_, err := l.FinishErasures(t.Context(), lead)
+		require.ErrorIs(t, err, eventlog.ErrDamaged)
+	}
+	l.erase("s")
+}

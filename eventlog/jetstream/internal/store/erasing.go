@@ -106,7 +106,11 @@ func (l *Store) mark(ctx context.Context, session string) (e *Erasing, old bool,
 }
 
 func (e *Erasing) Read(m wire.Message) error {
-	if err := json.Unmarshal(m.Data, e); err != nil {
+	err := json.Unmarshal(m.Data, e)
+	if err == nil && slices.ContainsFunc(e.Parts, func(p Part) bool { return p.Subject == "" }) { // another program's
+		err = errors.New("a part has no subject")
+	}
+	if err != nil {
 		return fmt.Errorf("%w: mark of an erasure: %w", wire.ErrDamaged, err)
 	}
 	return nil
