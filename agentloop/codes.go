@@ -40,5 +40,5 @@ const CodeRemoteClientTool = "remote_client_tool_unsupported"
 const CodePoisoned = "agent_run_poisoned"
 
 // CodeTooManyCalls is the code of a model call whose answer has more than
-// MaxCalls tool calls. It is not repeated.
+// MaxCalls tool calls, or more bytes than a record may have. It is not repeated.
 const CodeTooManyCalls = "provider_invalid_response"

@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +41,35 @@ func TestAnAnswerWithTooManyCallsIsAFailedModelCall(t *testing.T) {
 	require.Equal(t, agentloop.CodeTooManyCalls, state.Error.Code)
 	require.Len(t, state.Messages, 1)
 	require.NotContains(t, g.types("s"), "[call_suspended]")
+}
+
+// A provider that never ends its answer would otherwise fill the memory and the log.
+func TestAnAnswerWithoutEndIsAFailedModelCall(t *testing.T) {
+	text := strings.Repeat("x", 1<<20)
+	for name, event := range map[string]func(i int) model.Event{
+		"text":      func(int) model.Event { return model.TextDelta{Text: text} },
+		"reasoning": func(int) model.Event { return model.ReasoningDelta{Text: text} },
+		"calls":     func(i int) model.Event { return model.ToolCallStart{Call: i, Name: "ask"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const enough = 1000
+			events := 0
+			g, reg := measured(t, memory.New(), agentloop.Agent{Name: "a", Model: modelFunc(
+				func(_ context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
+					for ; events < enough; events++ {
+						if err := emit(event(events)); err != nil {
+							return model.Answer{}, err
+						}
+					}
+					return model.Answer{}, errors.New("nothing has ended the answer")
+				})})
+			g.start("s", "a", "go")
+			state := g.ended("s")
+			require.Equal(t, agentloop.CodeTooManyCalls, state.Error.Code)
+			require.Less(t, events, enough)
+			require.Contains(t, scraped(t, reg), `helixd_model_duration_seconds_count{model="other",outcome="`+agentloop.CodeTooManyCalls+`"} 1`)
+		})
+	}
 }
 
 // An adapter that sends a piece of a call that it has not begun makes a mistake: its call was

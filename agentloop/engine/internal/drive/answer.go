@@ -8,7 +8,6 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
-	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
@@ -26,7 +25,7 @@ type modelAnswer struct {
 	parts  []*partText
 	calls  map[int]*callText // by position in the answer
 	ids    map[string]bool   // ids given to calls of this answer
-	excess bool              // it has more than MaxCalls calls
+	size   int               // of what the parts hold, in bytes
 }
 
 // partText is a part of the answer while it grows: text, reasoning, a call, or
@@ -47,11 +46,10 @@ type callText struct {
 	ended    bool
 }
 
-// add writes the chunk of an event. Nothing more is written of an answer that
-// will be refused.
+// add writes the chunk of an event. A *model.Error refuses the answer: its stream may have no end.
 func (a *modelAnswer) add(ctx context.Context, ev model.Event) error {
-	if a.excess {
-		return nil
+	if a.size += sizeOf(ev); a.size+len(a.parts)*leastPart > eventlog.MaxPayload {
+		return errTooLong
 	}
 	base := a.r.base(a.step)
 	switch ev := ev.(type) {
@@ -66,8 +64,8 @@ func (a *modelAnswer) add(ctx context.Context, ev model.Event) error {
 	case model.File:
 		return a.file(ctx, ev)
 	case model.ToolCallStart:
-		if a.excess = len(a.ids) == agentloop.MaxCalls; a.excess {
-			return nil
+		if len(a.ids) == agentloop.MaxCalls {
+			return errExcess
 		}
 		if err := a.end(ctx, nil); err != nil {
 			return err
@@ -164,12 +162,8 @@ func (a *modelAnswer) write(ctx context.Context, c eventlog.Chunk) error {
 	return a.put(ctx, a.r.write, a.r.chunk(c))
 }
 
-// commit appends the record that makes the answer final. One with too many
-// calls is a failed model call.
+// commit appends the record that makes the answer final.
 func (a *modelAnswer) commit(ctx context.Context, f record.Draft) error {
-	if a.excess {
-		return a.r.modelFailed(ctx, decide.CallModel{StepID: a.stepID, Step: a.step}, errExcess)
-	}
 	return a.put(ctx, a.r.appendOn, f)
 }
 

@@ -17,6 +17,33 @@ var errExcess = &model.Error{
 	Code: agentloop.CodeTooManyCalls, Message: fmt.Sprintf("the model asked for more than %d tool calls at once", agentloop.MaxCalls),
 }
 
+// errTooLong is the error of an answer that no record can hold.
+var errTooLong = &model.Error{
+	Code: agentloop.CodeTooManyCalls, Message: fmt.Sprintf("the model's answer has more than %d bytes", eventlog.MaxPayload),
+}
+
+// leastPart is what a part of an answer has in a record beside its content, at least, in bytes.
+const leastPart = len(`{"text":""},`)
+
+// sizeOf returns what an event adds to the content of an answer, in bytes.
+func sizeOf(ev model.Event) int {
+	switch ev := ev.(type) {
+	case model.TextDelta:
+		return len(ev.Text)
+	case model.ReasoningDelta:
+		return len(ev.Text)
+	case model.ToolCallDelta:
+		return len(ev.Text)
+	case model.PartEnd:
+		return len(ev.Data)
+	case model.Source:
+		return len(ev.URL) + len(ev.MediaType) + len(ev.Title) + len(ev.Filename)
+	case model.File:
+		return len(ev.URL) + len(ev.MediaType) + len(ev.Filename) + len(ev.Data)
+	}
+	return 0
+}
+
 // source writes what the model cites. Its id is unique in the turn, which is
 // one message to clients.
 func (a *modelAnswer) source(ctx context.Context, ev model.Source) error {

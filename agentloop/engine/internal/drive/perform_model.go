@@ -60,11 +60,8 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 		failure := asModelError(err)
 		span.Fail(failure.Code, failure.Message)
 		return t.modelFailed(ctx, e, failure)
-	case a.excess:
-		span.Fail(errExcess.Code, errExcess.Message)
-	default:
-		span.Answered(done, a.turnParts(done.StopReason))
 	}
+	span.Answered(done, a.turnParts(done.StopReason))
 	return a.commit(ctx, t.fact(&fact.ModelTurn{
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(done.StopReason),
 		StopReason: done.StopReason, Usage: done.Usage, Base: t.factBase(),
@@ -127,13 +124,17 @@ func (t *task) generate(ctx context.Context, req model.Request, a *modelAnswer, 
 			err = &model.Error{Code: agentloop.CodeInternal, Message: "the model's adapter failed"}
 		}
 	}()
-	return t.def.Model.Generate(ctx, req, func(ev model.Event) error {
+	done, err = t.def.Model.Generate(ctx, req, func(ev model.Event) error {
 		measured.Speaks()
 		if a.err == nil {
 			a.err = a.add(ctx, ev)
 		}
 		return a.err
 	})
+	if refused, is := errors.AsType[*model.Error](a.err); is {
+		a.err, err = nil, refused
+	}
+	return done, err
 }
 
 // modelOutcome says what has become of a model's call, for Metrics.
@@ -145,8 +146,6 @@ func modelOutcome(ctx context.Context, a *modelAnswer, err error) string {
 		return "cut_off"
 	case err != nil:
 		return metrics.Outcome(asModelError(err).Code)
-	case a.excess:
-		return metrics.Outcome(errExcess.Code)
 	}
 	return metrics.Outcome("")
 }
