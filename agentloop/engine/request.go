@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -70,6 +71,13 @@ var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
 	return a != nil && patch.DecodeExact(a, &x) == nil && patch.DecodeExact(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// WithMayUse returns a context in which the loop changes, rolls back and forks sessions only in states for
+// which may returns no error, else the request fails with that error: whose a session is may have changed
+// since the caller has looked, if it was erased and its id used again. It must be pure.
+func WithMayUse(ctx context.Context, may func(*projector.Tree) error) context.Context {
+	return request.WithMayUse(ctx, may)
 }
 
 // Started names the run that a request began or found.

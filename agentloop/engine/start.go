@@ -22,11 +22,8 @@ type StartRequest struct {
 	State     json.RawMessage
 	UserID    string
 	Tenant    string // a new session's
-	// MayUse reports whether a session that exists may be used: if not,
-	// ErrOtherUser. It must be pure. nil: any session may be.
-	MayUse   func(*projector.Tree) bool
-	Tags     []string
-	Metadata map[string]string
+	Tags      []string
+	Metadata  map[string]string
 	// Branch makes the session a fork of another one, if it is new (Execute
 	// only).
 	Branch *timetravel.ForkRequest
@@ -50,7 +47,7 @@ type StartRequest struct {
 // run continues, or died without an end, answers with that run, and drives
 // it if no node does. When it returns, the request is durable.
 //
-// Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrUseResume, ErrOtherUser, ErrOtherAgent and,
+// Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrUseResume, ErrOtherAgent and,
 // if it has a run, ErrAlreadyRunning for another agent,
 // *eventlog.ValidationError, *quota.Exceeded, and what the log returns.
 func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
@@ -139,8 +136,6 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 				AgentType: req.AgentType, State: state, UserID: req.UserID, Tenant: req.Tenant, Tags: req.Tags, Metadata: req.Metadata,
 				Base: l.clock.FactBase(req.SessionID),
 			}}}
-		} else if req.MayUse != nil && !req.MayUse(t) {
-			return nil, "", agentloop.ErrOtherUser
 		} else if named := t.RunNamed(req.Options.Name); named != nil {
 			return nil, named.RunID, nil
 		} else if err := isLast(t, req.After); err != nil {

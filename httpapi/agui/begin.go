@@ -84,7 +84,7 @@ func (s *Routes) choose(ctx context.Context, agent string, in input) (*projector
 func (s *Routes) execute(ctx context.Context, agent string, t *projector.Tree, in input, options fact.RunOptions) (*projector.Run, error) {
 	caller := auth.CallerOf(ctx)
 	req := engine.StartRequest{
-		SessionID: in.thread, AgentType: agent, UserID: caller.User, Tenant: caller.Tenant, MayUse: caller.MayUse,
+		SessionID: in.thread, AgentType: agent, UserID: caller.User, Tenant: caller.Tenant,
 		State: in.state, MergeState: in.state, Options: options,
 		Existing: t != nil, // it may have been erased since, and the request has only what t lacks
 	}

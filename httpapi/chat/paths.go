@@ -136,7 +136,7 @@ func (c *chat) execute(ctx context.Context) (portion, error) {
 	}
 	_, err := c.s.loop.Execute(ctx, engine.StartRequest{
 		SessionID: c.body.session, AgentType: agent, Messages: []agentloop.Input{c.body.input},
-		UserID: c.body.labels.UserID, Tenant: auth.CallerOf(ctx).Tenant, MayUse: auth.CallerOf(ctx).MayUse, Tags: c.body.labels.Tags,
+		UserID: c.body.labels.UserID, Tenant: auth.CallerOf(ctx).Tenant, Tags: c.body.labels.Tags,
 	})
 	return portion{after: web.Position{Sequence: c.tree.Head}, begin: true}, err
 }

@@ -367,7 +367,7 @@ func (c *creation) execute(ctx context.Context, session, agent, after string, ex
 	}
 	caller := auth.CallerOf(ctx)
 	h, err := c.s.loop.Execute(ctx, engine.StartRequest{
-		SessionID: session, AgentType: agent, Messages: c.input.messages, UserID: caller.User, Tenant: caller.Tenant, MayUse: caller.MayUse,
+		SessionID: session, AgentType: agent, Messages: c.input.messages, UserID: caller.User, Tenant: caller.Tenant,
 		Options: options, After: after, Existing: existing,
 	})
 	if err != nil {

@@ -71,7 +71,7 @@ func (h *History) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if err := cmp.Or(req.Edit.check(), request.CheckInputs(req.Messages)); err != nil {
 		return Forked{}, err
 	}
-	head, err := h.states.Head(ctx, req.FromSessionID)
+	head, err := h.head(ctx, req.FromSessionID)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return h.orphanedFork(ctx, req)
 	}

@@ -29,6 +29,15 @@ func New(requests *request.Core, f *files.Files) *History {
 	return &History{requests: requests, states: requests.States, clock: requests.Clock, files: f}
 }
 
+// head returns the state of a session that the request may use.
+func (h *History) head(ctx context.Context, session string) (*projector.Tree, error) {
+	t, err := h.states.Head(ctx, session)
+	if err == nil {
+		err = request.MayUse(ctx, t)
+	}
+	return t, err
+}
+
 // Checkpoints returns the checkpoints of a session, oldest first, and how many
 // there are.
 func (h *History) Checkpoints(ctx context.Context, session string, limit, offset int) ([]projector.Checkpoint, int, error) {
@@ -72,7 +81,7 @@ func (at Target) sequence(t *projector.Tree) (uint64, error) {
 // Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, *quota.Exceeded, and
 // those of eventlog.Rollback.
 func (h *History) Rollback(ctx context.Context, session string, at Target) (*eventlog.Truncated, error) {
-	t, err := h.states.Head(ctx, session)
+	t, err := h.head(ctx, session)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +139,9 @@ func (h *History) goBack(
 				return nil, err
 			}
 			now, err := h.states.At(ctx, session, head)
+			if err == nil {
+				err = request.MayUse(ctx, now)
+			}
 			if err == nil {
 				err = may(now)
 			}

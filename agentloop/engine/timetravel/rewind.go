@@ -42,7 +42,7 @@ func (h *History) Rewind(ctx context.Context, req RewindRequest) (request.Starte
 var errMoved = errors.New("agentloop: the session has moved")
 
 func (h *History) rewind(ctx context.Context, req RewindRequest) (request.Started, error) {
-	t, err := h.states.Head(ctx, req.SessionID)
+	t, err := h.head(ctx, req.SessionID)
 	if err != nil {
 		return request.Started{}, err
 	}

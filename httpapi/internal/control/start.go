@@ -35,7 +35,7 @@ func (s *Routes) Start(w http.ResponseWriter, r *web.Request) error {
 		if err := auth.CallerOf(ctx).CheckUser(req.UserID); err != nil {
 			return engine.Started{}, err
 		}
-		req.Tenant, req.MayUse = auth.CallerOf(ctx).Tenant, auth.CallerOf(ctx).MayUse
+		req.Tenant = auth.CallerOf(ctx).Tenant
 		req.UserID = cmp.Or(req.UserID, auth.CallerOf(ctx).User)
 		return s.loop.Start(ctx, req)
 	})

@@ -30,6 +30,11 @@ func (r *Request) Own(session string, creates bool) error {
 	case c.MayUse(t):
 		return nil
 	}
+	return notOwn(creates)
+}
+
+// notOwn is why a caller must not use a session of another one.
+func notOwn(creates bool) error {
 	if creates {
 		return auth.ErrForbidden
 	}

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/projector"
 )
 
 // Request is an admitted request: its caller may do the operation, on the session if that
@@ -49,9 +51,16 @@ func (r *Request) End() {
 // startTimeout bounds the work that continues when its client leaves, as that of /start.
 const startTimeout = 30 * time.Second
 
-// Detached returns a context that does not end when the client leaves.
+// Detached returns a context that does not end when the client leaves. Within it the loop uses the
+// caller's sessions only: one that the caller was allowed may be another one's by then.
 func (r *Request) Detached() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(r.Context()), startTimeout)
+	ctx := engine.WithMayUse(context.WithoutCancel(r.Context()), func(t *projector.Tree) error {
+		if auth.CallerOf(r.Context()).MayUse(t) {
+			return nil
+		}
+		return notOwn(r.Creates)
+	})
+	return context.WithTimeout(ctx, startTimeout)
 }
 
 // Audit logs an act of the caller that no record of the session shows.

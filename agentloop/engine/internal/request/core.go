@@ -188,6 +188,9 @@ func (c *Core) Update(
 		if read = true; c.Node.Ctx.Err() != nil {
 			return nil, agentloop.ErrStopping
 		}
+		if err := MayUse(ctx, t); err != nil {
+			return nil, err
+		}
 		facts, err := propose(t)
 		if err != nil {
 			return nil, err
