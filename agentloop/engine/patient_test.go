@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -98,6 +99,29 @@ func TestARunWaitsForALogThatRefuses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// fills is a log that takes nothing more for a while after its first append.
+type fills struct{ readOnly }
+
+func (l fills) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	last, err := l.readOnly.Append(ctx, session, expected, entries)
+	if err == nil && expected == 0 {
+		l.on.Store(true)
+		time.AfterFunc(time.Minute, func() { l.on.Store(false) })
+	}
+	return last, err
+}
+
+// A run that is in the log is no refused request, and is driven when the log takes appends again.
+func TestARequestedRunWaitsForALogThatRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRigOn(t, fills{readOnly{memory.New(), new(atomic.Bool)}}, agentloop.Agent{Name: "a", Model: script(scripted.Turn{Text: "done"})})
+		_, err := g.loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, projector.SessionCompleted, stateOf(t, g.log, "s").Status)
+	})
 }
 
 // What nobody can write now is refused at once, and a loop that stops waits for

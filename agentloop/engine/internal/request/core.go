@@ -69,10 +69,10 @@ func (c *Core) InitialState(ctx context.Context, agentType string) (state json.R
 	return state, nil
 }
 
-// DispatchAsked is Dispatch for a tree that is on the work list only if it has a
-// ticket: without one it is put there.
+// DispatchAsked is Dispatch for a tree that is on the work list, if there is one, only if it
+// has a ticket: without one it is put there.
 func (c *Core) DispatchAsked(ctx context.Context, t *projector.Tree, ticket uint64) error {
-	if ticket == 0 && !c.Node.IsDriven(ctx, t) {
+	if ticket == 0 && c.Worklist != nil && !c.Node.IsDriven(ctx, t) {
 		var err error
 		var done func()
 		if ticket, done, err = c.Node.Announce(ctx, t.AgentType, t.SessionID); err != nil {
