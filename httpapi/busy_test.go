@@ -148,6 +148,7 @@ func TestLargeAnswersUnderWayAreBounded(t *testing.T) {
 // others, and small ones, do not wait. One that is still arriving takes no turn.
 func TestLargeBodiesAreParsedInTurn(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers)
+	a.finishedOf("ann", "ann")
 	red := auth.Caller{Tenant: "red"}
 	large := strings.Repeat("x", 100_000)
 	half := line("ann-half", large)
@@ -159,23 +160,30 @@ func TestLargeBodiesAreParsedInTurn(t *testing.T) {
 	done, err := httpapi.HoldParse(a.srv, red)
 	require.NoError(t, err)
 	answers := make(chan answer)
-	for _, post := range []struct{ target, body string }{
+	posts := []struct{ target, body string }{
 		{chunksOf("ann-1"), line("ann-1", large)},
 		{"/chat", `{"id":"ann-2","messages":[],"more":"` + large + `"}`},
-	} {
+		{"/memories", `{"scope":7,"more":"` + large + `"}`},
+		{"/sessions/ann/messages", `{"more":"` + large + `"}`},
+		{"/sessions/ann/rollback", `{"more":"` + large + `"}`},
+		{"/sessions/ann/fail", `{"more":"` + large + `"}`},
+		{"/chat/ann/submit-tool-result", `{"more":"` + large + `"}`},
+		{"/chat/ann/abort", `{"reason":7,"more":"` + large + `"}`},
+	}
+	for _, post := range posts {
 		go func() { answers <- a.post(post.target, post.body, bearer("ann")...) }()
 	}
-	require.Eventually(t, func() bool { return httpapi.Parsing(a.srv, red) == 3 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return httpapi.Parsing(a.srv, red) == 1+len(posts) }, 20*time.Second, time.Millisecond)
 	a.post(chunksOf("bob-1"), line("bob-1", large), bearer("bob")...).appended(t)
 	a.post(chunksOf("ann-3"), line("ann-3", "x"), bearer("ann")...).appended(t)
-	require.Equal(t, 3, httpapi.Parsing(a.srv, red), "the large ones wait")
+	require.Equal(t, 1+len(posts), httpapi.Parsing(a.srv, red), "the large ones wait")
 	require.Empty(t, answers)
 	done()
 	statuses := map[int]int{}
-	for range 2 {
+	for range posts {
 		statuses[(<-answers).status]++
 	}
-	require.Equal(t, map[int]int{200: 1, 400: 1}, statuses)
+	require.Equal(t, map[int]int{200: 1, 400: len(posts) - 1}, statuses)
 	require.Eventually(t, func() bool { return httpapi.Parsing(a.srv, red) == 0 }, 20*time.Second, time.Millisecond)
 }
 

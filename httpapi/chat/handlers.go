@@ -77,7 +77,7 @@ func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := web.ParseObject(raw)
+	body, err := r.Parse(raw)
 	if err != nil {
 		return s.control.Refused(err)
 	}

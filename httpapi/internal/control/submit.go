@@ -20,9 +20,13 @@ func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	sub, err := parseSubmission(raw)
+	body, err := r.Parse(raw)
 	if err != nil {
 		return s.Refused(err)
+	}
+	sub := SubmissionOf(body)
+	if *body.Err != nil {
+		return s.Refused(*body.Err)
 	}
 	if err := r.Authorize(sub.SessionID); err != nil {
 		return err
@@ -78,15 +82,6 @@ func payloadOf(sub engine.Submission) map[string]any {
 		payload["result"] = result
 	}
 	return payload
-}
-
-func parseSubmission(raw []byte) (engine.Submission, error) {
-	body, err := web.ParseObject(raw)
-	if err != nil {
-		return engine.Submission{}, err
-	}
-	sub := SubmissionOf(body)
-	return sub, *body.Err
 }
 
 func SubmissionOf(o *web.Object) engine.Submission {

@@ -185,7 +185,7 @@ func (r *Request) ReadObject(w http.ResponseWriter) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseObject(raw)
+	return r.Parse(raw)
 }
 
 // ReadOptObject is ReadObject for a body that may be empty, which is an object without members.
@@ -197,7 +197,7 @@ func (r *Request) ReadOptObject(w http.ResponseWriter) (*Object, error) {
 	case len(raw) == 0:
 		return &Object{Members: map[string]json.RawMessage{}, Err: new(error)}, nil
 	}
-	return ParseObject(raw)
+	return r.Parse(raw)
 }
 
 // ReadNamed is ReadObject for a body that names the session. See ReadSession.
