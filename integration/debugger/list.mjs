@@ -69,10 +69,13 @@ export async function filters({ browser, demo }) {
   await close(page);
 }
 
+/** crowd has the daemon have 120 sessions, of which the first page of the list has 100. */
+const crowd = (demo) => Promise.all(Array.from({ length: 120 }, (_, i) => demo.post(`/sessions/crowd-${i}/chunks`,
+  [{ type: 'text_delta', delta: 'Hi', agentId: `crowd-${i}`, agentType: 'crowd', timestamp: Date.now(), step: 0 }])));
+
 /** A hundred sessions are there without a hundred requests. */
 export async function manySessions({ browser, demo }) {
-  await Promise.all(Array.from({ length: 120 }, (_, i) => demo.post(`/sessions/crowd-${i}/chunks`,
-    [{ type: 'text_delta', delta: 'Hi', agentId: `crowd-${i}`, agentType: 'crowd', timestamp: Date.now(), step: 0 }])));
+  await crowd(demo);
   const page = await open(browser, `${demo.url}/`);
   const asked = new Set(); // once each: how often one is repeated is a matter of time
   page.on('request', (r) => { if (r.url().includes('/sessions')) asked.add(r.url()); });
@@ -105,5 +108,28 @@ export async function manySessions({ browser, demo }) {
   await drawn(page);
   await drawn(page);
   assert.equal(await visible(page, '.ls-away'), false);
+  await close(page);
+}
+
+/** A part of the list that the server refuses is asked for again now and then, not all the time. */
+export async function refused({ browser, demo }) {
+  await crowd(demo);
+  const page = await open(browser, `${demo.url}/`);
+  await choose(page, part('filter-agent'), 'crowd');
+  await until('they are counted', async () => (await text(page, part('session-count'))).startsWith('120 '));
+  const asked = [];
+  let refuses = true;
+  await page.setRequestInterception(true);
+  page.on('request', (r) => {
+    if (!refuses || !r.url().includes('offset=100')) return r.continue();
+    asked.push(Date.now());
+    return r.respond({ status: 503, contentType: 'application/json', body: JSON.stringify({ error: 'not now', code: 'UNAVAILABLE' }) });
+  });
+  await page.evaluate((s) => { const list = document.querySelector(s).closest('.ls-rows'); list.scrollTop = list.scrollHeight; }, part('session-row'));
+  await until('it is asked for again', () => asked.length > 2);
+  assert.ok(asked[2] - asked[0] >= 2000, `three times in ${asked[2] - asked[0]} ms`);
+  assert.ok((await text(page, '.ls-away')).includes('not now'));
+  refuses = false;
+  await until('it is there', async () => !(await page.$('.ls-row.blank')) && !(await visible(page, '.ls-away')));
   await close(page);
 }

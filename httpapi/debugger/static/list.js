@@ -64,7 +64,7 @@ export function mount(element, app) {
     return before.every((s) => all.has(s.sessionId)) ? before.map((s) => all.get(s.sessionId)) : now
   }
 
-  const asking = new Set()
+  const asking = new Set() // pages that are on their way, or were refused just now
   async function want(number, again) {
     if (asking.has(number) || (pages.get(number) && !again)) return
     asking.add(number)
@@ -73,6 +73,8 @@ export function mount(element, app) {
       await load(number)
     } catch (err) {
       failure = err
+      draw()
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS)) // to draw a row that is missing asks for it
     }
     if (now !== generation) return // asking is another list's
     asking.delete(number)
