@@ -72,6 +72,25 @@ export async function answers(world) {
   await close(page);
 }
 
+/** A number as an answer keeps its digits. */
+export async function answersWithANumber(world) {
+  const { page, id } = await waits(world, 'w-number', 'guide');
+  const sent = [];
+  await page.setRequestInterception(true);
+  page.on('request', (r) => {
+    if (!r.url().endsWith('/submit-tool-result')) return r.continue();
+    sent.push(r.postData());
+    return r.respond({ status: 400, contentType: 'application/json', body: JSON.stringify({ error: 'not that', code: 'INVALID_REQUEST' }) });
+  });
+  for (const json of ['12345678901234567890', '[12345678901234567890]']) {
+    await write(page, part('answer-input'), json);
+    await press(page, part('answer'));
+    await until(`${json} is sent`, () => sent.at(-1)?.includes(`"result":${json}`));
+  }
+  assert.ok(sent.every((body) => body.includes(`"toolCallId":"${id}"`)));
+  await close(page);
+}
+
 /** A run is interrupted in mid-sentence, and taken up again. */
 export async function interrupts({ browser, secured }) {
   const daemon = new Daemon(secured.url, secured.all);

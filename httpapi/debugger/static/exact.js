@@ -18,7 +18,7 @@ export class Exact {
 
 // parse reads JSON. Numbers that would lose digits are Exact.
 export function parse(text) {
-  if (!/[:[,]\s*-?(?:[\d.]{16}|[\d.]+e)/i.test(text)) return JSON.parse(text)
+  if (!/(?:^|[:[,])\s*-?(?:[\d.]{16}|[\d.]+e)/i.test(text)) return JSON.parse(text)
   return JSON.parse(text, (_, value, context) => (typeof value === 'number' && context && loses(value, context.source) ? new Exact(context.source) : value))
 }
 
