@@ -60,8 +60,8 @@ export const none = { '/sessions$': { items: [], total: 0, offset: 0, limit: 100
 
 /** chunks of an agent that runs elsewhere. */
 export const chunks = (session) => [
-  { type: 'thinking', content: 'They ask for tea.', isComplete: false, step: 1 }, { type: 'text_delta', delta: 'I look ', step: 1 }, { type: 'text_delta', delta: 'for tea.', step: 1 },
+  { type: 'thinking', content: 'They ask for tea.', isComplete: false, step: 1 }, { type: 'thinking', content: 'They ask for tea.', isComplete: true, step: 1 }, { type: 'text_delta', delta: 'I look ', step: 1 }, { type: 'text_delta', delta: 'for tea.', step: 1 },
   { type: 'tool_start', toolCallId: 'c1', toolName: 'lookup', arguments: { what: 'tea' }, step: 1 },
   { type: 'tool_end', toolCallId: 'c1', toolName: 'lookup', result: { found: 'green' }, providerExecuted: true, step: 1 },
-  { type: 'text_delta', delta: 'There is green tea.', step: 2 },
+  { type: 'thinking', content: 'Green will do.', isComplete: true, step: 2 }, { type: 'text_delta', delta: 'There is green tea.', step: 2 },
 ].map((c) => ({ ...c, agentId: session, agentType: 'barista', timestamp: Date.now() }));

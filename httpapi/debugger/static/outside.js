@@ -32,6 +32,7 @@ export async function outsideOf(app, session, n, root) {
 function fold(chunks) {
   const messages = []
   const calls = new Map()
+  const reasons = new Set() // agents of whose reasoning pieces have come: the whole only ends them
   for (const { sequence, type, data: d, agent } of chunks) {
     const last = messages.at(-1)
     const message = () => {
@@ -46,7 +47,11 @@ function fold(chunks) {
     }
     switch (type) {
       case 'text_delta': add('text', d.delta); break
-      case 'thinking': if (!d.isComplete) add('reasoning', d.content); break
+      case 'thinking':
+        if (!d.isComplete) reasons.add(agent)
+        else if (reasons.delete(agent)) break
+        add('reasoning', d.content)
+        break
       case 'tool_start': {
         const toolCall = { toolCallId: d.toolCallId, toolName: d.toolName, arguments: d.arguments, status: 'running' }
         calls.set(d.toolCallId, toolCall)
