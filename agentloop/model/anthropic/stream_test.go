@@ -146,6 +146,9 @@ func TestUsageCountsTheCacheIn(t *testing.T) {
 		usage(`{"input_tokens":10,"output_tokens":1}`,
 			`{"input_tokens":20,"cache_read_input_tokens":5,"cache_creation_input_tokens":null,"output_tokens":7}`))
 	require.Equal(t, fact.TokenUsage{Completion: 1, Total: 1}, usage(`{"input_tokens":-10,"output_tokens":1}`, `null`))
+	const huge = `9223372036854775807`
+	require.Equal(t, fact.TokenUsage{Completion: 1, Total: 1},
+		usage(`{"input_tokens":`+huge+`,"cache_read_input_tokens":`+huge+`,"output_tokens":1}`, `null`), "no sum overflows")
 }
 
 func TestErrorsInTheStream(t *testing.T) {

@@ -34,12 +34,20 @@ func (c *counts) delta(u sdk.MessageDeltaUsage) {
 	}
 }
 
-// total translates the counts; one below 0 counts as 0.
+// total translates the counts; one that can't be right counts as 0.
 func (c *counts) total() fact.TokenUsage {
 	u := fact.TokenUsage{
-		Completion: max(c.output, 0), Reasoning: max(c.thinking, 0), Cached: max(c.cached, 0), CacheWrite: max(c.written, 0),
+		Completion: tokens(c.output), Reasoning: tokens(c.thinking), Cached: tokens(c.cached), CacheWrite: tokens(c.written),
 	}
-	u.Prompt = max(c.input, 0) + u.Cached + u.CacheWrite
+	u.Prompt = tokens(c.input) + u.Cached + u.CacheWrite
 	u.Total = u.Prompt + u.Completion
 	return u
+}
+
+// tokens returns a count in the range of provider.Count that is not negative, 0 in place of any other.
+func tokens(n int64) int64 {
+	if n < 0 || n >= 1<<53 {
+		return 0
+	}
+	return n
 }
