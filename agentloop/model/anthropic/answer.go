@@ -2,6 +2,8 @@ package anthropic
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
@@ -68,8 +70,15 @@ func (a *answer) event(e sdk.MessageStreamEventUnion) error {
 	return nil // kinds that this version does not know may come at any time
 }
 
-// end closes the answer.
+// end closes the answer. A tool call without an end may have come whole at its start.
 func (a *answer) end() (model.Answer, error) {
+	for _, index := range slices.Sorted(maps.Keys(a.blocks)) {
+		if a.blocks[index].kind == "tool_use" {
+			if err := a.stopBlock(index); err != nil {
+				return model.Answer{}, err
+			}
+		}
+	}
 	if err := a.sources.Flush(a.emit); err != nil {
 		return model.Answer{}, err
 	}

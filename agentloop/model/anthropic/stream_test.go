@@ -76,6 +76,15 @@ func TestParallelCallsWithInterleavedArguments(t *testing.T) {
 	require.Equal(t, fact.StopToolUse, got.StopReason)
 }
 
+func TestAToolCallWithoutAnEndKeepsItsArguments(t *testing.T) {
+	_, c := ask(t, answer("tool_use",
+		begin(1, `{"type":"tool_use","id":"toolu_b","name":"whole","input":{"z":3}}`),
+		begin(0, `{"type":"tool_use","id":"toolu_a","name":"one","input":{}}`),
+		delta(0, `{"type":"input_json_delta","partial_json":"{\"x\":1}"}`),
+	)...)
+	require.Equal(t, modeltest.Calls("toolu_b", "whole", `{"z":3}`, "toolu_a", "one", `{"x":1}`), c.Calls)
+}
+
 func TestCitationsAreSourcesBehindTheirText(t *testing.T) {
 	cite := func(index int, citation string) string {
 		return delta(index, `{"type":"citations_delta","citation":`+citation+`}`)
