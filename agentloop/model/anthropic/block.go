@@ -2,24 +2,27 @@ package anthropic
 
 import (
 	"encoding/json"
+	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // block is a content block while it streams. Blocks may interleave.
 type block struct {
 	kind      string
-	signature string // of thinking
+	signature strings.Builder // of thinking
 	redacted  string
 	call      int    // position of a tool call
 	input     string // that came whole, at the start of a tool call
 }
 
 func (a *answer) startBlock(index int64, c sdk.ContentBlockStartEventContentBlockUnion) error {
-	b := &block{kind: c.Type, signature: c.Signature, redacted: c.Data}
+	b := &block{kind: c.Type, redacted: c.Data}
+	b.signature.WriteString(c.Signature)
 	if a.blocks == nil {
 		a.blocks = make(map[int64]*block)
 	}
@@ -58,7 +61,10 @@ func (a *answer) delta(index int64, d sdk.MessageStreamEventUnionDelta) error {
 	case "thinking_delta":
 		return a.thinking(d.Thinking)
 	case "signature_delta":
-		b.signature += d.Signature
+		if b.signature.Len()+len(d.Signature) > eventlog.MaxPayload { // no record could hold it
+			return provider.Broken("the provider sent a signature without an end")
+		}
+		b.signature.WriteString(d.Signature)
 	case "citations_delta":
 		a.sources.Add(citation(d.Citation))
 	case "input_json_delta":
@@ -80,8 +86,8 @@ func (a *answer) stopBlock(index int64) error {
 	switch b.kind {
 	case "thinking":
 		var data json.RawMessage
-		if b.signature != "" {
-			data = partData{Signature: b.signature}.encode()
+		if b.signature.Len() > 0 {
+			data = partData{Signature: b.signature.String()}.encode()
 		}
 		return a.emit(model.PartEnd{Data: data})
 	case "redacted_thinking":

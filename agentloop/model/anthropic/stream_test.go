@@ -2,6 +2,7 @@ package anthropic_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,17 @@ func TestAToolCallWithoutAnEndKeepsItsArguments(t *testing.T) {
 		delta(0, `{"type":"input_json_delta","partial_json":"{\"x\":1}"}`),
 	)...)
 	require.Equal(t, modeltest.Calls("toolu_b", "whole", `{"z":3}`, "toolu_a", "one", `{"x":1}`), c.Calls)
+}
+
+func TestASignatureHasAnEnd(t *testing.T) {
+	events := []string{start, begin(0, `{"type":"thinking","thinking":"","signature":""}`)}
+	for range 17 {
+		events = append(events, delta(0, `{"type":"signature_delta","signature":"`+strings.Repeat("s", 1<<20)+`"}`))
+	}
+	e, c := modeltest.AskFor(t, modelOn(modeltest.Serve(t, modeltest.Events(append(events, stop(0), reason("end_turn"))...))), modeltest.Hello())
+	require.Contains(t, e.Message, "the provider sent a signature without an end")
+	require.True(t, e.Retryable)
+	require.Empty(t, c.Events)
 }
 
 func TestCitationsAreSourcesBehindTheirText(t *testing.T) {

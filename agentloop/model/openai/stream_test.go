@@ -3,11 +3,13 @@ package openai_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
+	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/eventlog/fact"
 )
 
@@ -264,4 +266,18 @@ func TestEndWithoutMarkIsFineAfterFinishReason(t *testing.T) {
 		require.Equal(t, "all", got.Text)
 		require.Equal(t, fact.StopEndTurn, answer.StopReason)
 	}
+}
+
+func TestArgumentsOfACallWithoutANameHaveAnEnd(t *testing.T) {
+	var pieces []string
+	for range 17 {
+		pieces = append(pieces, `{"tool_calls":[{"index":0,"function":{"arguments":"`+strings.Repeat("x", 1<<20)+`"}}]}`)
+	}
+	stream := deltas(`"tool_calls"`, pieces...)
+	stream.Events, stream.Hang = stream.Events[:len(pieces)], true // and no more: the call fails before
+	s := modeltest.Serve(t, stream)
+	m := openai.New("m", &openai.Options{BaseURL: s.URL + "/v1", HTTPClient: s.Client(), IdleTimeout: 2 * time.Second})
+	e, got := modeltest.AskFor(t, m, hello())
+	require.Contains(t, e.Message, "the provider sent a tool call without a name")
+	require.Empty(t, got.Events)
 }

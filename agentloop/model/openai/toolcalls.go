@@ -5,6 +5,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // toolCalls puts the pieces of tool calls together. A call's position is that
@@ -119,6 +120,9 @@ func (c *toolCall) more(arguments string, emit func(model.Event) error) error {
 	}
 	c.arguments = append(c.arguments, arguments...)
 	if !c.started {
+		if len(c.arguments) > eventlog.MaxPayload { // no record could hold them
+			return provider.NamelessCall()
+		}
 		return nil
 	}
 	return emit(model.ToolCallDelta{Call: c.position, Text: arguments})
