@@ -96,6 +96,7 @@ type answer struct {
 	emit       func(model.Event) error
 	name       string // the model's: as asked for, then as the provider says
 	items      map[int64]*item
+	finished   map[finished]bool
 	calls      int  // begun so far
 	grows      bool // text or reasoning grows
 	sources    provider.Sources
@@ -130,6 +131,9 @@ func (a *answer) Event(kind string, data []byte) (done bool, err error) {
 			a.incomplete = cmp.Or(e.Response.IncompleteDetails.Reason, "unknown")
 		}
 		a.over = true
+		if err := a.endCalls(); err != nil {
+			return false, err
+		}
 		return true, a.sources.Flush(a.emit)
 	}
 	return false, a.event(e)

@@ -86,3 +86,36 @@ func TestUsage(t *testing.T) {
 	require.Equal(t, fact.TokenUsage{Completion: 2, Total: 2}, got.Usage)
 	require.Equal(t, "asked-for", got.Model)
 }
+
+// What a server says of one item does not become part of another one.
+func TestPiecesOfAnItemOfAnotherKind(t *testing.T) {
+	_, c := ask(t,
+		added(0, `{"type":"function_call","id":"fc_1","call_id":"call_a","name":"one"}`),
+		on("function_call_arguments.delta", 0, `"delta":"{}"`),
+		done(0, `{"type":"function_call","id":"fc_1","call_id":"call_a","name":"one","arguments":"{}"}`),
+		added(1, `{"type":"message","id":"msg_1","content":[]}`),
+		on("function_call_arguments.delta", 1, `"delta":"{\"of\":\"no call\"}"`),
+		text(1, "Hello"),
+		done(1, `{"type":"function_call","id":"fc_2","call_id":"call_b","name":"two","arguments":"[2]"}`),
+	)
+	require.Equal(t, modeltest.Calls("call_a", "one", "{}", "call_b", "two", "[2]"), c.Calls)
+	require.Equal(t, "Hello", c.Text)
+}
+
+func TestAnItemEndsOnce(t *testing.T) {
+	item := `{"type":"function_call","id":"fc_1","call_id":"call_a","name":"pay","arguments":"{}"}`
+	said := `{"type":"message","id":"msg_1","content":[{"type":"output_text","text":"Paid."}]}`
+	_, c := ask(t, done(0, item), done(0, item), done(1, said), done(1, said))
+	require.Equal(t, modeltest.Calls("call_a", "pay", "{}"), c.Calls)
+	require.Equal(t, "Paid.", c.Text)
+}
+
+func TestACallWithoutAnEnd(t *testing.T) {
+	begun := added(0, `{"type":"function_call","id":"fc_1","call_id":"call_a","name":"one"}`)
+	_, c := ask(t, begun, on("function_call_arguments.delta", 0, `"delta":"{\"x\":1}"`))
+	require.Equal(t, modeltest.Calls("call_a", "one", `{"x":1}`), c.Calls, "its arguments have come")
+
+	e, _ := modeltest.AskFor(t, modelOn(modeltest.Serve(t, modeltest.Events(created, begun, completed))), modeltest.Hello())
+	require.Contains(t, e.Message, "the provider did not send the arguments of a tool call")
+	require.True(t, e.Retryable)
+}

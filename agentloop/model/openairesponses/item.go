@@ -3,14 +3,18 @@ package openairesponses
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/provider"
+	"github.com/helixd/helixd/eventlog/fact"
 )
 
 // item is an output item while it streams. Items may interleave.
 type item struct {
-	call     int  // position of a function call
+	isCall   bool // a function call has begun
+	call     int  // its position
 	streamed bool // its text or arguments have come as deltas
 }
 
@@ -40,15 +44,30 @@ func (a *answer) start(index int64, i outputItem) (*item, error) {
 	if i.Name == "" {
 		return nil, provider.NamelessCall()
 	}
-	it.call = a.calls
+	it.isCall, it.call = true, a.calls
 	a.calls++
 	return it, a.emit(model.ToolCallStart{Call: it.call, ID: i.CallID, Name: i.Name})
 }
 
-// finish ends an item. What has not come as deltas is in it.
+// finished is an item that has ended, as its server names it.
+type finished struct {
+	index int64
+	id    string // of the item and of the call
+}
+
+// finish ends an item, once. What has not come as deltas is in it.
 func (a *answer) finish(index int64, i outputItem) error {
+	if key := (finished{index, i.ID + " " + i.CallID}); i.ID != "" {
+		if a.finished[key] {
+			return nil
+		}
+		if a.finished == nil {
+			a.finished = make(map[finished]bool)
+		}
+		a.finished[key] = true
+	}
 	it := a.items[index]
-	if it == nil {
+	if it == nil || i.Type == "function_call" && !it.isCall {
 		var err error
 		if it, err = a.start(index, i); err != nil {
 			return err
@@ -123,6 +142,24 @@ func (a *answer) finishReasoning(it *item, i outputItem) error {
 	return a.endPart(data)
 }
 
+// endCalls ends the calls that have no end. A call whose arguments have not come must not run with none, unless
+// the answer's limit has cut it off: the loop refuses such a call.
+func (a *answer) endCalls() error {
+	for _, index := range slices.Sorted(maps.Keys(a.items)) {
+		it := a.items[index]
+		if !it.isCall {
+			continue
+		}
+		if stop := a.stopReason(); !it.streamed && stop != fact.StopMaxTokens && stop != fact.StopContentFilter {
+			return provider.Broken("the provider did not send the arguments of a tool call")
+		}
+		if err := a.emit(model.ToolCallEnd{Call: it.call}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (a *answer) text(it *item, s string) error { return a.grow(it, s, model.TextDelta{Text: s}) }
 
 func (a *answer) reasoning(it *item, s string) error {
@@ -141,7 +178,7 @@ func (a *answer) grow(it *item, s string, e model.Event) error {
 }
 
 func (a *answer) arguments(it *item, s string) error {
-	if it == nil || s == "" {
+	if it == nil || !it.isCall || s == "" {
 		return nil
 	}
 	it.streamed = true
