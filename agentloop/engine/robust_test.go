@@ -35,6 +35,14 @@ func TestArgumentsNestedWithoutEndAreToldToTheModel(t *testing.T) {
 	require.Empty(t, state.Parked)
 }
 
+func TestArgumentsThatAreNotUTF8AreReplaced(t *testing.T) {
+	g := newRig(t, agentloop.Agent{Name: "a", Tools: []agentloop.Tool{addTool()}, Model: &talker{first: "{\"by\":\"caf\xe9\"}"}})
+	g.start("s", "a", "go")
+	state := g.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Equal(t, "{\"by\":\"caf\uFFFD\"}", string(state.Messages[1].Parts[0].ToolCall.Arguments))
+}
+
 // A call that the output limit cuts off before its arguments does not run with empty ones, though the
 // tool would take them. The model reads why.
 func TestACallCutOffBeforeItsArgumentsIsRefused(t *testing.T) {

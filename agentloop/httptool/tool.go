@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/propagation"
 
@@ -126,7 +127,7 @@ func post(ctx context.Context, o Options, hide upstream.Secrets, url string, c *
 		return nil, fmt.Errorf("the tool's answer has more than %d bytes", maxResponse)
 	}
 	var answer response
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	if err := json.Unmarshal(bytes.ToValidUTF8(raw, []byte(string(utf8.RuneError))), &answer); err != nil {
 		return nil, fmt.Errorf("the tool's answer is not of the form {\"result\": …}%s", excerpt(raw, hide))
 	}
 	if len(answer.Usage) > maxUsage {

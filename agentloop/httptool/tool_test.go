@@ -137,6 +137,16 @@ func TestFailuresGoToTheModel(t *testing.T) {
 	}
 }
 
+// As a model's and a remote agent's texts are, and the same answer of another tool.
+func TestTextThatIsNotUTF8IsReplaced(t *testing.T) {
+	state, _ := call(t, "s", 0, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "{\"result\":\"caf\xe9\",\"events\":[{\"name\":\"found\",\"data\":\"\xe9\"}]}")
+	})
+	got := state.Messages[2]
+	require.Empty(t, got.Error)
+	require.Equal(t, "\"caf\uFFFD\"", string(got.Result))
+}
+
 // TestACallIsSentOnce: an endpoint that breaks the connection of a call may have carried it out. The call
 // fails, and the model decides whether to repeat it.
 func TestACallIsSentOnce(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
@@ -113,8 +114,8 @@ func cutsOff(stop fact.StopReason) bool {
 	return stop == fact.StopMaxTokens || stop == fact.StopContentFilter
 }
 
-// arguments returns a model's arguments as JSON: as they are, or as a string
-// that holds them. None at all are an empty object, or, of a call that may be
+// arguments returns a model's arguments as JSON of valid UTF-8: as they are, or as a
+// string that holds them. None at all are an empty object, or, of a call that may be
 // cut off before its arguments, an empty string: the tool must not run with
 // arguments that the model has not written.
 func arguments(text string, cutOff bool) json.RawMessage {
@@ -124,7 +125,7 @@ func arguments(text string, cutOff bool) json.RawMessage {
 		}
 		return json.RawMessage("{}")
 	}
-	if raw := []byte(text); json.Valid(raw) && eventlog.Depth(raw) <= MaxArgumentDepth {
+	if raw := []byte(strings.ToValidUTF8(text, string(utf8.RuneError))); json.Valid(raw) && eventlog.Depth(raw) <= MaxArgumentDepth {
 		return raw
 	}
 	quoted, _ := json.Marshal(text)
