@@ -4,7 +4,7 @@
 // arguments, state} with the header Idempotency-Key, which stays the same
 // however often the call is executed. The endpoint answers 2xx with
 // {"result": any, "patches"?: RFC 6902 operations on the custom state,
-// "events"?: [{name, data}], "usage"?: {name: amount}}; usage counts as
+// "events"?: [{name, data}, at most 1,000], "usage"?: {name: amount}}; usage counts as
 // [agentloop.Call.RecordUsage] does. Anything else, a time-out or bad JSON is a tool
 // error for the model, with at most 8 KiB of the body's text.
 //

@@ -28,6 +28,9 @@ const maxResponse = 8 << 20
 // maxUsage is how many kinds of usage an answer may have; a longer one is an error.
 const maxUsage = 32
 
+// maxEvents is how many events an answer may have: each is an append. A longer one is an error.
+const maxEvents = 1000
+
 // Options configure an endpoint.
 type Options struct {
 	Headers map[string]string // sent with every call
@@ -132,6 +135,9 @@ func post(ctx context.Context, o Options, hide upstream.Secrets, url string, c *
 	}
 	if len(answer.Usage) > maxUsage {
 		return nil, fmt.Errorf("the tool's answer has more than %d kinds of usage", maxUsage)
+	}
+	if len(answer.Events) > maxEvents {
+		return nil, fmt.Errorf("the tool's answer has more than %d events", maxEvents)
 	}
 	if answer.Result == nil {
 		answer.Result = json.RawMessage("null")

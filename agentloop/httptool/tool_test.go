@@ -119,6 +119,7 @@ func TestFailuresGoToTheModel(t *testing.T) {
 		"bad JSON":      {answer(200, "<html>"), `the tool's answer is not of the form {"result": …}: <html>`},
 		"bad patch":     {answer(200, `{"result":1,"patches":[{"op":"remove","path":"/nothing"}]}`), `patch: operation 0 (remove "/nothing"): there is no such value`},
 		"bad usage":     {answer(200, `{"result":1,"usage":{"client_tool_wait_ms":1}}`), "usage client_tool_wait_ms: the name is reserved"},
+		"many events":   {answer(200, `{"result":1,"events":[{"name":"x"}`+strings.Repeat(`,{"name":"x"}`, 1000)+`]}`), "the tool's answer has more than 1000 events"},
 		"bad event":     {answer(200, `{"result":1,"events":[{"name":"","data":1}]}`), "event: custom: eventName must not be empty"},
 		"dropped":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the tool could not be reached"},
 		"quoted header": {quote(401), "the tool answered with status 401: no such key: [hidden]"},
