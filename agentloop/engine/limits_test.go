@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/fact"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -70,6 +74,63 @@ func TestAnAnswerWithoutEndIsAFailedModelCall(t *testing.T) {
 			require.Contains(t, scraped(t, reg), `helixd_model_duration_seconds_count{model="other",outcome="`+agentloop.CodeTooManyCalls+`"} 1`)
 		})
 	}
+}
+
+// flood is a remote agent that sends many large chunks as fast as they are taken.
+type flood struct {
+	remote.Transport
+	chunks int
+	size   int
+}
+
+func (f flood) Start(_ context.Context, req remote.StartRequest) (remote.Started, error) {
+	return remote.Started{SessionID: req.SessionID, StreamID: req.SessionID, RunID: "r"}, nil
+}
+
+func (f flood) Stream(_ context.Context, id string, from uint64) iter.Seq2[remote.Event, error] {
+	return func(yield func(remote.Event, error) bool) {
+		c := &eventlog.TextDelta{Delta: strings.Repeat("x", f.size), Base: eventlog.Base{AgentID: id, AgentType: "analyst", Timestamp: 1}}
+		raw, err := eventlog.EncodeChunk(c)
+		for i := range f.chunks {
+			if !yield(remote.ChunkEvent{Sequence: from + uint64(i) + 1, Chunk: c, Raw: raw}, err) {
+				return
+			}
+		}
+		yield(remote.EndEvent{Output: json.RawMessage(`{"answer":"42"}`)}, nil)
+	}
+}
+
+// largest is a slow log that knows the bytes of its largest append.
+type largest struct {
+	slow
+	bytes *int
+}
+
+func (l largest) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	bytes := 0
+	for _, e := range entries {
+		bytes += len(e.Payload)
+	}
+	*l.bytes = max(*l.bytes, bytes)
+	return l.slow.Append(ctx, session, expected, entries)
+}
+
+// While an append is under way, what else a remote agent sends would otherwise wait in memory.
+func TestChunksOfARemoteAgentThatWaitAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bytes := 0
+		log := largest{slow{memory.New(), 100 * time.Millisecond}, &bytes}
+		for session, sends := range map[string]flood{"many": {chunks: 40, size: 1 << 20}, "large": {chunks: 3, size: 5 << 20}} {
+			g := newRigOn(t, log, via((&server{}).caller(time.Minute), func(remote.Transport) remote.Transport { return sends }))
+			g.start(session, "caller", "go")
+			state := g.ended(session)
+			require.Equal(t, projector.SessionCompleted, state.Status)
+			require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
+			require.Len(t, g.said(session, session+"-remote-c1"), sends.chunks*sends.size)
+			g.loop.Stop()
+		}
+		require.Less(t, bytes, 6<<20)
+	})
 }
 
 // An adapter that sends a piece of a call that it has not begun makes a mistake: its call was

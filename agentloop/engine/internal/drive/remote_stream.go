@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/remoteids"
 	"github.com/helixd/helixd/agentloop/internal/decide"
@@ -35,6 +37,7 @@ func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
 	r.ids = remoteids.New(r.id, calls, r.uniqueCallID)
 	ctx, cancel := context.WithCancel(ctx)
 	events, failed := make(chan remote.Event, maxTakenOver), make(chan error, 1)
+	room := semaphore.NewWeighted(maxTakenBytes) // for chunks that are not in the log yet
 	go func() {
 		defer close(events)
 		defer func() {
@@ -50,6 +53,9 @@ func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
 				failed <- err
 				return
 			}
+			if room.Acquire(ctx, sizeOfChunk(ev)) != nil {
+				return
+			}
 			select {
 			case events <- ev:
 			case <-ctx.Done():
@@ -63,7 +69,7 @@ func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
 		}
 	}()
 	for ev := range events {
-		end, err := r.takeOver(ctx, ev, events)
+		end, err := r.takeOver(ctx, ev, events, room)
 		if end != nil || err != nil {
 			return end, err
 		}
@@ -76,14 +82,25 @@ func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
 	}
 }
 
-// maxTakenOver is how many remote chunks are appended at once.
-const maxTakenOver = 200
+// Limits of the remote chunks that wait and are appended at once. A larger chunk is alone.
+const (
+	maxTakenOver  = 200
+	maxTakenBytes = 4 << 20
+)
+
+// sizeOfChunk returns how much an event counts of maxTakenBytes.
+func sizeOfChunk(ev remote.Event) int64 {
+	chunk, _ := ev.(remote.ChunkEvent)
+	return min(int64(len(chunk.Raw)), maxTakenBytes)
+}
 
 // takeOver appends what has come of the remote stream with its position, and
 // returns its end if that is there.
-func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan remote.Event) (end remote.Event, err error) {
+func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan remote.Event, room *semaphore.Weighted) (end remote.Event, err error) {
 	var facts []record.Draft
 	var position uint64
+	var bytes int64
+	defer func() { room.Release(bytes) }()
 	for taken := 0; ev != nil; {
 		chunk, ok := ev.(remote.ChunkEvent)
 		if !ok {
@@ -91,6 +108,7 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 			break
 		}
 		position = chunk.Sequence
+		bytes += sizeOfChunk(chunk)
 		if c := r.own(chunk); c != nil {
 			facts = append(facts, record.Draft{Chunk: c, Run: r.c.RunID})
 		}
