@@ -89,6 +89,7 @@ func TestARequestLeavesAnotherTenantsNextSession(t *testing.T) {
 		"resume":    {"/resume", `{"sessionId":"resume","message":"go on"}`},
 		"retry":     {"/resume", `{"sessionId":"retry","mode":"retry"}`},
 		"message":   {"/sessions/message/messages", `{"message":"go on"}`},
+		"fork":      {"/sessions/fork/fork", `{}`},
 	} {
 		a.waiting(name, "red")
 		var head uint64
