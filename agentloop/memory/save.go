@@ -51,9 +51,15 @@ func (m *Manager) Save(ctx context.Context, d Draft) (readmodel.Memory, error) {
 	if err != nil {
 		return readmodel.Memory{}, err
 	}
-	memory, err := m.append(ctx, d, saved, entry)
-	if d.Scope.Kind == eventlog.MemoryOfSession && (err == nil || errors.Is(err, eventlog.ErrOutcomeUnknown)) {
-		err = cmp.Or(m.undoIfGone(ctx, d.Scope), err)
+	owner := uint64(0) // a record of the session whose memory it is
+	if d.Scope.Kind == eventlog.MemoryOfSession {
+		if owner, err = m.opts.Log.Head(ctx, d.Scope.ID); err != nil {
+			return readmodel.Memory{}, err
+		}
+	}
+	memory, known, err := m.append(ctx, d, saved, entry)
+	if owner > 0 && (err == nil || errors.Is(err, eventlog.ErrOutcomeUnknown)) {
+		err = cmp.Or(m.undoIfGone(ctx, d.Scope, owner, saved.MemoryID, known), err)
 	}
 	if err != nil {
 		return readmodel.Memory{}, err
@@ -72,14 +78,14 @@ func (m *Manager) idOf(d Draft) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// append writes a memory exactly once, unless its key is known. The log's head
+// append writes a memory exactly once, unless it is there already, by its key. The log's head
 // is read before the key is looked up, so that a save of the same memory at
 // the same time is either found or conflicts; then only what came after that head is looked at.
-func (m *Manager) append(ctx context.Context, d Draft, f *fact.MemorySaved, entry eventlog.Entry) (readmodel.Memory, error) {
+func (m *Manager) append(ctx context.Context, d Draft, f *fact.MemorySaved, entry eventlog.Entry) (memory readmodel.Memory, there bool, err error) {
 	log := d.Scope.LogID()
 	head, err := m.opts.Log.Head(ctx, log)
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
-		return readmodel.Memory{}, err
+		return memory, false, err
 	}
 	known, err := readmodel.Memory{}, readmodel.ErrNoMemory
 	if d.Key != "" && head > 0 {
@@ -87,7 +93,7 @@ func (m *Manager) append(ctx context.Context, d Draft, f *fact.MemorySaved, entr
 	}
 	done, late := m.locks.Lock(ctx, log)
 	if late != nil {
-		return readmodel.Memory{}, late
+		return memory, false, late
 	}
 	defer done()
 	o := eventlog.UpdateOptions{Head: head, Current: true, Writer: m.writer, CatchUp: func(ctx context.Context) (uint64, error) {
@@ -105,9 +111,9 @@ func (m *Manager) append(ctx context.Context, d Draft, f *fact.MemorySaved, entr
 		case errors.Is(failed, eventlog.ErrSessionNotFound): // it was erased meanwhile
 			o.Head, o.Current = 0, false
 		case failed == nil && known.ID == "":
-			return memoryOf(d.Scope, f, last), nil
+			return memoryOf(d.Scope, f, last), false, nil
 		default:
-			return known, failed
+			return known, known.ID != "", failed
 		}
 	}
 }
@@ -118,13 +124,25 @@ const undoTimeout = 10 * time.Second
 
 // undoIfGone erases the memories of a session that was erased while one was
 // saved. An erasure erases the session, and then its memories: either that sees
-// what was saved, or this sees that the session is gone. Its run was stopped
-// with it, so ctx may have ended.
-func (m *Manager) undoIfGone(ctx context.Context, scope eventlog.MemoryScope) error {
+// what was saved, or this sees that the session, which had the record owner, is gone. If
+// there is another one of its id by now, the memory is forgotten, unless it was known: the
+// others are that one's. The session's run was stopped with it, so ctx may have ended.
+func (m *Manager) undoIfGone(ctx context.Context, scope eventlog.MemoryScope, owner uint64, id string, known bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	_, err := m.opts.Log.Head(ctx, scope.ID)
-	if !errors.Is(err, eventlog.ErrSessionNotFound) {
+	head, err := m.opts.Log.Head(ctx, scope.ID)
+	if err == nil && head != owner {
+		_, err = m.headOver(ctx, scope.ID, owner)
+	}
+	switch {
+	case !errors.Is(err, eventlog.ErrSessionNotFound):
+		return err
+	case head > 0 && known:
+		return err
+	case head > 0:
+		if failed := m.Forget(ctx, scope, id); failed != nil && !errors.Is(failed, readmodel.ErrNoMemory) {
+			return failed
+		}
 		return err
 	}
 	erasure, failed := m.opts.Log.Erase(ctx, scope.LogID())

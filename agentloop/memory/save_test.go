@@ -274,6 +274,47 @@ func TestASessionThatIsErasedWhileItSaves(t *testing.T) {
 	}
 }
 
+// replacing is a log on which something happens before a memory is there.
+type replacing struct {
+	eventlog.Log
+	happens func() // nil: nothing
+}
+
+func (l *replacing) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	if happens := l.happens; eventlog.IsMemoryLog(session) && happens != nil {
+		l.happens = nil
+		happens()
+	}
+	return l.Log.Append(ctx, session, expected, entries)
+}
+
+// TestASessionThatIsReplacedWhileItSaves: the next session of the id does not get
+// the memory, and keeps its own.
+func TestASessionThatIsReplacedWhileItSaves(t *testing.T) {
+	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: "s"}
+	log := &replacing{Log: logmemory.New()}
+	m, other := newManager(t, memory.Options{Log: log}), newManager(t, memory.Options{Log: log})
+	begin := func() {
+		_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "hello")})
+		require.NoError(t, err)
+		_, err = other.Save(t.Context(), memory.Draft{Scope: scope, Content: "A statement of this session."})
+		require.NoError(t, err)
+	}
+	begin()
+	log.happens = func() {
+		for _, gone := range []string{"s", scope.LogID()} {
+			_, err := log.Erase(t.Context(), gone)
+			require.NoError(t, err)
+		}
+		begin()
+	}
+	_, err := m.Save(t.Context(), memory.Draft{Scope: scope, Content: "A secret of the first session."})
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	found, err := m.List(t.Context(), scope, readmodel.Paging{Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, []string{"A statement of this session."}, contentsOf(found.Value.Items, func(m readmodel.Memory) string { return m.Content }))
+}
+
 // lingering is a log whose erasures leave bytes.
 type lingering struct{ *erasing }
 
