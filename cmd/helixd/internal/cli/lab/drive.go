@@ -77,8 +77,10 @@ func drive(ctx context.Context, p *flags.Process, c runCmd, f *file, progress fu
 		}
 		fmt.Fprintf(state, "%d %s\n", len(text), text)
 	}
-	// What the files refer to, such as prompts in files of their own, is part of the agents.
-	described, err := json.Marshal([]any{version.Current(), recording.Header.Hash, f.Repeat, c.Live, describe(o.Candidate), describe(o.Baseline)})
+	// What the files refer to, such as prompts in files of their own, is part of what they say.
+	described, err := json.Marshal([]any{
+		version.Current(), recording.Header.Hash, f.Repeat, c.Live, describe(o.Candidate), describe(o.Baseline), f.Judge, f.Simulate, f.Assert, f.scripts,
+	})
 	if err != nil {
 		return nil, err
 	}

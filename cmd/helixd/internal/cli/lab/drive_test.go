@@ -211,4 +211,16 @@ judge:
 	_, code, text := try(t, dir, judged+"I do not know'}]}\n")
 	require.Equal(t, 2, code)
 	require.Contains(t, text, "the judge failed: judge: the model does not answer")
+
+	for _, prompt := range []string{"Be strict.", "Be kind."} { // a lab with another prompt is another one, and continues none
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "prompt.txt"), []byte(prompt), 0o600))
+		file := filepath.Join(dir, "lab.yaml")
+		text := "cohort: c.ndjson\n" + strings.Replace(judged, "A good session names a day.", "file:prompt.txt", 1) + `{"pass": true, "reason": "fine"}'}]}` + "\n"
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		p := &flags.Process{Ctx: t.Context(), Stdout: new(bytes.Buffer), Stderr: new(bytes.Buffer), Log: slog.New(slog.DiscardHandler)}
+		r, err := runCmd{File: file}.judge(p, drive)
+		require.NoError(t, err)
+		require.Contains(t, r.Judge.Prompt, prompt)
+		require.Regexp(t, `^lab-[0-9a-f]+-1$`, r.Lab)
+	}
 }
