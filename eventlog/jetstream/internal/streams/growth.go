@@ -233,6 +233,9 @@ func (l *Set) growthOf(ctx context.Context, n int) (g growth, seq uint64, err er
 	if err != nil {
 		return g, 0, fmt.Errorf("jetstream: growth: %w", err)
 	}
+	if was := l.places.Load(); was != nil && n == len(was.Settled) && !layout.Growing(was.Grown(g.To, nil).Numbers) {
+		g.Phase = cancelled // another program's
+	}
 	return g, m.Sequence, nil
 }
 

@@ -182,3 +182,23 @@ func TestAPartitionIsTakenOverOnce(t *testing.T) {
 	require.NoError(t, l.takeOver(t.Context(), 4))
 	require.Equal(t, map[int]int{1: 1, 2: 1, 3: 1}, taken)
 }
+
+// TestAForeignGrowthIsNone: to what no log can grow. Every process that creates sessions reads it.
+func TestAForeignGrowthIsNone(t *testing.T) {
+	for phase, to := range map[phase]int{closing: 1 << 32, grown: 1} {
+		t.Run(string(phase), func(t *testing.T) {
+			l := opened(t, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
+			require.NoError(t, l.makeFor(t.Context(), ConfigsOf(l.Opts, []int{1, 4}, 0)[3]))
+			storetest.PublishForeign(t, l.Conn, layout.GrowthSubject(0), nil, fmt.Appendf(nil, `{"phase":%q,"to":%d}`, phase, to))
+			pause := l.lookAtGrowth(t.Context())
+			may, _ := l.mayCreate("s")
+			require.True(t, may)
+			require.Equal(t, growthLook, pause)
+			again, err := Open(t.Context(), l.Link)
+			require.NoError(t, err)
+			require.Equal(t, 1, again.Partitions())
+			require.NoError(t, again.Grow(t.Context(), 4))
+			require.Equal(t, 4, again.Partitions())
+		})
+	}
+}

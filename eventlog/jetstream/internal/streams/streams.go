@@ -270,10 +270,11 @@ func (l *Set) numbersOfLog(ctx context.Context, s natsjs.Stream) ([]int, error) 
 	}
 	for {
 		g, _, err := l.growthOf(ctx, len(numbers)-1)
-		if err != nil || g.Phase != grown {
+		more := append(numbers, g.To)
+		if err != nil || g.Phase != grown || !layout.Growing(more) {
 			return numbers, err
 		}
-		numbers = append(numbers, g.To)
+		numbers = more
 	}
 }
 
