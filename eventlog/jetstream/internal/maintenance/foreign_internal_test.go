@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,17 @@ func TestAForeignHeaderStopsNoPurge(t *testing.T) {
 	l := openLog(t, link.Options{})
 	storetest.Appended(t, l, "s", 0, storetest.TextEntries("own", 10))
 	storetest.PublishForeign(t, l.Conn, "helix.log.0.s", nats.Header{"Helix-Type": {"%FF"}}, nil)
+	done, err := l.Purge(t.Context(), storetest.PurgeNow)
+	require.NoError(t, err)
+	require.EqualValues(t, 11, done[0].Records)
+}
+
+// TestAForeignAddressStopsNoPurge: a segment has none that is so long.
+func TestAForeignAddressStopsNoPurge(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, link.Options{})
+	storetest.Appended(t, l, "s", 0, storetest.TextEntries("own", 10))
+	storetest.PublishForeign(t, l.Conn, "helix.log.0.s", nats.Header{"Helix-Blob": {strings.Repeat("x", 200)}}, nil)
 	done, err := l.Purge(t.Context(), storetest.PurgeNow)
 	require.NoError(t, err)
 	require.EqualValues(t, 11, done[0].Records)

@@ -43,6 +43,9 @@ func StoredAt(subject string, seq uint64, at time.Time, h nats.Header, data []by
 		Blob:   First(h, headerBlob),
 		Since:  First(h, HeaderSince),
 	}
+	if len(r.Blob) > maxBlobAddress { // another program's: it leads nowhere, and a segment takes no such address
+		r.Blob = r.Blob[:maxBlobAddress]
+	}
 	if isShort(h) {
 		if long, ok := r.LongDelta(); ok {
 			r.Entry = long
