@@ -33,7 +33,7 @@ export function compareForm(element, app) {
   } }, h('h2', {}, 'Compare'), h('label', {}, '#', from), h('span', { class: 'muted' }, 'with'), h('label', {}, '#', to), h('span', { class: 'muted' }, 'of'), session, names,
   h('button', { type: 'submit', 'data-test': 'compare-open' }, 'Compare')), trouble)
 
-  const headOf = async (id) => (id === app.session && app.head ? app.head : (await app.api.get(`/sessions/${encodeURIComponent(id)}`)).headSequence)
+  const headOf = async (id) => (id === app.session && app.head ? app.head : (await app.api.get(sessionPath(id))).headSequence)
 
   async function suggest() {
     try {

@@ -44,7 +44,7 @@ export function createPlaces(app) {
   function among(sequences, n, direction) {
     const further = sequences.filter((s) => direction > 0 ? s > n : s < n)
     if (further.length === 0) return direction > 0 ? app.head : 0
-    return direction > 0 ? Math.min(...further) : Math.max(...further)
+    return further.reduce(direction > 0 ? (a, b) => Math.min(a, b) : (a, b) => Math.max(a, b)) // too many for arguments
   }
 
   const spans = () => app.timeline?.spans ?? []
