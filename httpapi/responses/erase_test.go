@@ -21,6 +21,7 @@ import (
 type erasingLog struct {
 	eventlog.Log
 	late, ended atomic.Pointer[func(session string)]
+	followed    atomic.Bool
 }
 
 func newErasingRig(t *testing.T) (*rig, *erasingLog) {
@@ -42,6 +43,7 @@ func (l *erasingLog) Erase(ctx context.Context, session string) (eventlog.Erasur
 
 func (l *erasingLog) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
+		l.followed.Store(true)
 		for r, err := range l.Log.Follow(ctx, session, from) {
 			if r.Type == (*fact.RunEnded)(nil).Type() {
 				if f := l.ended.Swap(nil); f != nil {
@@ -112,6 +114,7 @@ func TestAResponseThatIsNotStoredLeavesWhatFollows(t *testing.T) {
 		_, o := g.send("POST", "/responses", object{"model": "brain", "input": "slow", "store": false})
 		answers <- o
 	}()
+	require.Eventually(t, log.followed.Load, within, time.Millisecond) // else the end may be read, and not followed
 	g.slow <- struct{}{}
 	first := <-answers
 	require.Equal(t, "one two", textOf(first), "%v", first)
